@@ -1,0 +1,46 @@
+# Everything a developer or CI runs, by one name each. Needs make and a Python ≥ 3.11 on PATH; the rest is fetched.
+
+MAKEFLAGS += --no-print-directory
+BIN := .venv/bin
+# Two is the smallest machine this runs on; the tests of one file stay with one worker, and so do their fixtures.
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help test check lint format bench wheel clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+
+# The stamp is newer than pyproject.toml exactly when the environment holds what pyproject.toml asks for.
+.venv/.stamp: pyproject.toml tests/prepare
+	@bash tests/prepare python
+	@touch $@
+
+test: .venv/.stamp ## every test; as root missing Debian packages are installed, otherwise their tests are skipped with a word
+	@bash tests/prepare debian
+	@$(BIN)/pytest -n $(WORKERS) --dist loadfile
+
+check: lint test ## lint, then test: what CI runs
+
+lint: .venv/.stamp ## format, style, types, import contracts, Dockerfile; no tests
+	@$(BIN)/ruff format --check . || { echo "run: make format"; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/hadolint Dockerfile
+	@bash -n tests/prepare .ci/run
+
+format: .venv/.stamp ## put the code in its one form
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/ruff check --quiet --fix .
+
+bench: .venv/.stamp ## speed against mtail over a million lines, some minutes; alone on the machine
+	@bash tests/prepare debian
+	@$(BIN)/python -m tests.bench.mtail
+
+wheel: .venv/.stamp ## sdist and wheel into dist/
+	@$(BIN)/python -m build --outdir dist .
+
+clean: ## remove what was built, the environment too
+	@rm -rf .venv build dist capwatch.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@find capwatch tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,92 @@
+"""The command line: verbs, options and exit codes (contract, section 1).
+
+Results go to stdout, everything else to stderr. Exit 0: fine; 1: findings, or a failure at run time; 2: a mistake in
+the call or the configuration, told in exactly one line that names the place and the fix.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Final, NoReturn
+
+from capwatch import __version__
+from capwatch import verbs as shelf
+from capwatch.errors import CapwatchError, UsageError
+
+EXAMPLES: Final = """examples:
+  capwatch replay --config.file capwatch.yml access.jsonl     what the logs amount to, as a Prometheus page
+  capwatch metrics                                            what is exported
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose refusals are one line, without a usage block."""
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse the call."""
+        raise UsageError(f"{self.prog}: {message}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code; ``arguments`` are those of the process where None."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        parsed = parser(words[:1]).parse_args(words)
+        code: int = parsed.run(parsed)
+        sys.stdout.flush()
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except CapwatchError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader of stdout has gone, as `head` does; what it asked for it has.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def verbs() -> list[str]:
+    """Every verb on the shelf `capwatch.verbs`, as it is typed."""
+    return sorted(module.name.replace("_", "-") for module in iter_modules(shelf.__path__))
+
+
+def parser(only: Sequence[str] = ()) -> Parser:
+    """The command line, with all verbs or, so that a call imports no more than it needs, with those in ``only``."""
+    top = Parser(
+        prog="capwatch",
+        description="Capacity observability for LLM serving.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    top.add_argument("--version", action="version", version=__version__)
+    entries = top.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
+    for name in [verb for verb in verbs() if verb in only] or verbs():
+        module = import_module(f"capwatch.verbs.{name.replace('-', '_')}")
+        text = module.__doc__ or ""
+        verb = entries.add_parser(
+            name,
+            help=text.partition("\n")[0],
+            description=text,
+            epilog=f"example:\n  {module.EXAMPLE}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        verb.add_argument("--version", action="version", version=__version__)
+        module.describe(verb)
+        runner: Callable[[argparse.Namespace], int] = module.run
+        verb.set_defaults(run=runner)
+    return top
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What a command finds around it: its configuration in file and environment, its terminal."""

@@ -1,0 +1,42 @@
+"""Replica-seconds: what a request costs the pool that served it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from capwatch.record import Batch, Floats
+
+
+class Cost(NamedTuple):
+    """float64[n] each, replica-seconds; NaN where the log tells no token counts, 0 for response-cache hits."""
+
+    prefill: Floats
+    decode: Floats
+    saved: Floats
+    """Prefill that cached tokens spared."""
+
+    @property
+    def total(self) -> Floats:
+        """Prefill + decode."""
+        return self.prefill + self.decode
+
+
+def of(batch: Batch, prefill_rate: Floats, decode_rate: Floats) -> Cost:
+    """Cost = (prompt − cached)/prefill rate + output/decode rate (capacity text A, F1).
+
+    Args:
+        batch: the requests; one of both counts may be unknown and then costs nothing.
+        prefill_rate: float64[n], tokens/s of a replica of each request's pool.
+        decode_rate: float64[n], the same for output tokens.
+    """
+    prompt, cached, output = batch["prompt_tokens"], batch["cached_tokens"], batch["output_tokens"]
+    known = ~(np.isnan(prompt) & np.isnan(output))
+    spared = np.nan_to_num(cached)
+    prefill = np.where(known, np.nan_to_num(prompt - spared) / prefill_rate, np.nan)
+    decode = np.where(known, np.nan_to_num(output) / decode_rate, np.nan)
+    saved = np.where(known, spared / prefill_rate, np.nan)
+    for part in (prefill, decode, saved):
+        part[batch.cache_hit & known] = 0.0
+    return Cost(prefill, decode, saved)

@@ -1,0 +1,94 @@
+"""The duplicate window: which request ids were seen in the last hour of event time.
+
+Ids are kept as 64-bit hashes: with half a million remembered, a chance hit comes once in 10^13 requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import numpy as np
+from xxhash import xxh3_64_intdigest
+
+from capwatch.record import MISSING, Bools
+
+MOST: Final = 500_000
+"""Ids remembered at most (4 MB): an hour at 139 requests/s; beyond that the window is shorter, oldest out first."""
+SEGMENTS: Final = 12
+"""The window is kept in this many parts that expire as a whole, so it is up to a twelfth longer than asked."""
+
+_NO_ID: Final = MISSING | {None}
+
+Hashes = np.ndarray[tuple[int], np.dtype[np.uint64]]
+
+
+class Seen:
+    """Ids by segment of event time; segments are sorted arrays and never change once the next one has begun."""
+
+    def __init__(self, window_s: float, digest: Callable[[str], int] | None = None) -> None:
+        """A window of this length.
+
+        ``digest`` makes a number of an id: by default one that is the same in every process; where nothing is saved,
+        Python's own `hash` is much cheaper.
+        """
+        self._span = window_s / SEGMENTS
+        self._digest = digest or _digest
+        self._segments: dict[int, Hashes] = {}
+
+    def repeats(self, source: str, ids: Sequence[str | None], clock: float) -> Bools:
+        """Which of these ids were seen before, in the window or earlier in this sequence; remembers them all.
+
+        Ids are told apart by source; an absent id, and every text that stands for one, is never a repeat.
+        """
+        repeated = np.zeros(len(ids), np.bool_)
+        told = ids if _NO_ID.isdisjoint(ids) else [one for one in ids if one not in _NO_ID]
+        if self._span <= 0 or not told:
+            return repeated
+        rows = slice(None) if told is ids else np.array([one not in _NO_ID for one in ids])
+        hashes = np.array(list(map(self._digest, told)), np.int64).view(np.uint64)  # type: ignore[arg-type]
+        hashes ^= np.uint64(xxh3_64_intdigest(source.encode()))
+        ordered = np.sort(hashes)
+        known = self._known(ordered)
+        if not known.any() and (ordered[1:] != ordered[:-1]).all():
+            self._remember(ordered, clock)
+            return repeated
+        _, first = np.unique(hashes, return_index=True)
+        again = np.ones(len(told), np.bool_)
+        again[first] = False
+        repeated[rows] = again | np.isin(hashes, ordered[known])
+        self._remember(np.unique(ordered[~known]), clock)
+        return repeated
+
+    def _known(self, ordered: Hashes) -> Bools:
+        known = np.zeros(len(ordered), np.bool_)
+        for segment in self._segments.values():
+            place = np.searchsorted(segment, ordered)
+            place[place == len(segment)] = 0
+            known |= segment[place] == ordered
+        return known
+
+    def _remember(self, fresh: Hashes, clock: float) -> None:
+        if not len(fresh):
+            return
+        now = int(clock // self._span)
+        # Both parts are sorted, and a stable sort merges sorted runs.
+        self._segments[now] = np.sort(np.concatenate([self._segments.get(now, fresh[:0]), fresh]), kind="stable")
+        room = MOST
+        for number in sorted(self._segments, reverse=True):
+            room -= len(self._segments[number])
+            if number < now - SEGMENTS or (room < 0 and number != now):
+                del self._segments[number]
+
+    def save(self) -> dict[int, bytes]:
+        """Segments by number, as bytes; closed ones stay the same between saves."""
+        return {number: segment.tobytes() for number, segment in self._segments.items()}
+
+    def load(self, saved: Iterable[tuple[int, bytes]]) -> None:
+        """Remember again what `save` gave."""
+        self._segments = {number: np.frombuffer(data, np.uint64) for number, data in saved}
+
+
+def _digest(one: str) -> int:
+    """A signed 64-bit hash of an id, the same in every process."""
+    return xxh3_64_intdigest(one.encode("utf-8", "replace")) - (1 << 63)

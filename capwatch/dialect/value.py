@@ -1,0 +1,102 @@
+"""Tolerant values: numbers, texts, times and durations as logs print them. Pure; nothing here raises on bad data."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, tzinfo
+from typing import Final
+
+from capwatch.record import MISSING
+
+REFUSED: Final = math.inf
+"""Stands for a number that was given but is none; settling counts it as refused and leaves the field absent."""
+UNITS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+def number(value: object, factor: float = 1.0, *, texts: bool = True) -> float | None:
+    """Read a number; None where nothing is told, `REFUSED` where what is told is no number.
+
+    Args:
+        value: what the log has: number, text, None.
+        factor: multiplies the number, for units.
+        texts: whether numbers printed as text count (gateways that quote all values); otherwise they are refused.
+
+    >>> number("12"), number("-"), number(True), number(float("nan")), number(2300, 1e-3)
+    (12.0, None, inf, inf, 2.3)
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return REFUSED
+    if isinstance(value, str):
+        text = value.strip()
+        if text in MISSING:
+            return None
+        if not texts:
+            return REFUSED
+        value = text
+    if not isinstance(value, int | float | str):
+        return REFUSED
+    try:
+        read = float(value)
+    except (ValueError, OverflowError):
+        return REFUSED
+    return _rescaled(read, factor) if math.isfinite(read) else REFUSED
+
+
+def _rescaled(value: float, factor: float) -> float:
+    """Dividing by a whole number keeps decimals as short as they were printed: 2300 ms are 2.3 s."""
+    return value * factor if factor >= 1 else value / round(1 / factor)
+
+
+def text(value: object) -> str | None:
+    """Read a text; numbers are spelled out, empty and "not told" texts are None, other shapes are None.
+
+    >>> text("acme"), text(""), text(12), text(["a"])
+    ('acme', None, '12', None)
+    """
+    if isinstance(value, str):
+        return None if value.strip() in MISSING else value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return repr(value)
+    return None
+
+
+def flag(value: object) -> bool | None:
+    """Read a truth value, also as text.
+
+    >>> flag(True), flag("False"), flag("true"), flag(None), flag("?")
+    (True, False, True, None, None)
+    """
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return {"true": True, "false": False, "1": True, "0": False}.get(value.strip().lower())
+    return None
+
+
+def time(value: object, zone: tzinfo, factor: float = 1.0) -> float | None:
+    """Read a point in time as seconds since the epoch, UTC; None where none is told, `REFUSED` where it is no time.
+
+    Numbers (also as text) are epoch seconds times ``factor``; texts are RFC 3339 / ISO 8601, in ``zone`` where they
+    carry no offset. Fractions beyond microseconds are cut.
+
+    >>> from datetime import UTC
+    >>> time("2026-03-03T10:15:08.840+01:00", UTC), time(1772529300.12, UTC), time("1772529300120", UTC, 1e-3)
+    (1772529308.84, 1772529300.12, 1772529300.12)
+    """
+    read = number(value, factor)
+    if read is not REFUSED or not isinstance(value, str):
+        return read
+    try:
+        return epoch(datetime.fromisoformat(value.strip()), zone)
+    except (ValueError, OverflowError):
+        return REFUSED
+
+
+def epoch(moment: datetime, zone: tzinfo) -> float:
+    """Seconds since the epoch of a datetime, taken in ``zone`` where it is naive.
+
+    In the hour that a clock repeats in autumn, the earlier of both is meant.
+    """
+    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()

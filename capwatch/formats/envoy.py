@@ -1,0 +1,189 @@
+r"""Envoy and Envoy AI Gateway: one access log line for each request, as JSON (typed or all texts) or as text.
+
+Program: Envoy 1.2x to 1.40, Envoy AI Gateway 0.3 to 1.1. Switched on by `access_log` with `log_format.json_format`
+(Envoy) or `EnvoyProxy.spec.telemetry.accessLog` (gateway); the operator names the keys, the defaults here are those of
+the documents. Token counts exist only in the gateway, where `llmRequestCosts` is set and printed.
+Example: {"start_time": "2026-03-03T09:15:00.900Z", "duration": 7940, "response_code": 200, "response_flags": "-",
+"x-envoy-origin-path": "/v1/chat/completions", "x-request-id": "f4046a08-…", "upstream_request_attempt_count": 1,
+"gen_ai.usage.input_tokens": 1530, "gen_ai.usage.output_tokens": 342, "gen_ai.token_latency.ttft_ms": 412, …}
+Text: [2026-03-03T09:15:00.120Z] "POST /v1/chat/completions HTTP/2" 200 - 1858 4148 2310 2307 "…" "…" "7ead13c1-…" …
+Units: whole milliseconds; the start is printed. The header time (`RESPONSE_DURATION`, `x-envoy-upstream-service-time`)
+is no time to the first token: servers send their headers before they think.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, cast
+
+import msgspec
+
+from capwatch.dialect import Drop, Format, Options, Skip, Stateless, Verdict
+from capwatch.dialect.fields import Mapped, model, status
+from capwatch.dialect.path import first
+from capwatch.dialect.route import route
+from capwatch.dialect.settle import of_status
+from capwatch.dialect.value import UNITS, number, text, time
+from capwatch.record import Request
+
+Json = Mapping[str, object]
+
+REQUEST_IDS: Final = ("x-request-id", "request_id", "request-id")
+ROUTES: Final = ("x-envoy-origin-path", "x-envoy-original-path", "path", ":path")
+TENANTS: Final = ("x-tenant-id", "tenant.id", "tenant")
+MODELS: Final = ("gen_ai.response.model", "response_model", "gen_ai.request.model", "x-ai-eg-model")
+"""The model that answered before the one that was asked for."""
+TTFT: Final = ("gen_ai.token_latency.ttft_ms", "token_latency_ttft")
+ATTEMPTS: Final = "upstream_request_attempt_count"
+METHOD: Final = ("mcp.method.name", "mcp_method")
+"""Set on rows of the gateway's tool server (MCP)."""
+READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that ask no model anything: lists of models, health checks."""
+FINAL_ROWS: Final = frozenset({"DownstreamEnd", "NotSet"})
+"""`%ACCESS_LOG_TYPE%` of the one row a request ends with; periodic and upstream rows tell of it before."""
+
+FLAGS: Final = {
+    "DC": "client_abort",
+    **dict.fromkeys(("UT", "SI", "UMSDR", "DT"), "timeout"),
+    **dict.fromkeys(("RL", "RLSE"), "rate_limited"),
+    **dict.fromkeys(("UO", "UH", "OM"), "overload"),
+    **dict.fromkeys(("UF", "UC", "UR", "LR", "UPE", "URX"), "upstream_error"),
+    **dict.fromkeys(("NR", "NC", "DPE", "IH", "UAEX"), "gateway_error"),
+}
+"""What a response flag says of the outcome (Envoy access log documents)."""
+PRECEDENCE: Final = (
+    "client_abort",
+    "timeout",
+    "rate_limited",
+    "client_error",
+    "overload",
+    "upstream_error",
+    "gateway_error",
+)
+
+_TEXT: Final = re.compile(
+    r'\[(?P<start_time>\d[^\]\s]*)\] "(?P<method>\S+) (?P<path>.*?) ?(?P<protocol>HTTP/\S+|-)"'
+    r" (?P<response_code>\d+) (?P<response_flags>\S+)"
+    r'(?: (?P<response_code_details>\S+) \S+ "[^"]*")?'  # Istio's format
+    r" \d+ \d+ (?P<duration>\d+|-) (?:\d+|-)"
+    r' "[^"]*" "[^"]*" "(?P<request_id>[^"]*)" "[^"]*" "(?P<upstream_host>[^"]*)".*'
+)
+_OWN_LOG: Final = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+\]\[\d+\]\[\w+\]")
+_WITH_UNIT: Final = re.compile(r"\s*([\d.]+)\s*(s|ms|us|ns)\s*")
+
+
+class Lines(Stateless):
+    """Reads one line at a time."""
+
+    def __init__(self, options: Options) -> None:
+        self._zone = options.zone
+        self._mapped = Mapped(options.fields, options.zone, "ms")
+
+    def read(self, line: str, near: float) -> Verdict:  # noqa: ARG002 - lines carry their time
+        """One access log line, or a line of Envoy's own log."""
+        if line.lstrip().startswith("{"):
+            try:
+                row = msgspec.json.decode(line)
+            except msgspec.DecodeError:
+                return Drop("malformed", "broken JSON")
+            return self._judge(cast("Json", row))
+        found = _TEXT.fullmatch(line)
+        if found:
+            return self._judge(found.groupdict())
+        return Skip("line of Envoy's own log") if _OWN_LOG.match(line) else Drop("malformed", "no access log line")
+
+    def _judge(self, row: Json) -> Verdict:
+        if "start_time" not in row and "msg" in row and "level" in row:
+            return Skip("line of the gateway's own log")
+        if text(row.get("access_log_type")) not in (None, *FINAL_ROWS):
+            return Skip("row of a request that goes on, or of one attempt")
+        if row.get("method") in READING:
+            return Skip("no request to a model")
+        tool = text(first(row, *METHOD))
+        if tool not in (None, "tools/call"):
+            return Skip("tool server, no call of a tool")
+        request = self._request(row)
+        if (request.started_at, request.finished_at, request.duration_s, request.status) == (None,) * 4:
+            return Drop("malformed", "neither time nor status")
+        if tool:
+            request.tool_s = request.duration_s
+        return request
+
+    def _request(self, row: Json) -> Request:
+        attempts = number(row.get(ATTEMPTS))
+        code = status(row.get("response_code"))
+        request = Request(
+            request_id=text(_top(row, REQUEST_IDS)),
+            started_at=time(row.get("start_time"), self._zone),
+            duration_s=_milliseconds(row.get("duration")),
+            tenant=text(_top(row, TENANTS)),
+            route=route(text(_top(row, ROUTES))),
+            model=model(_top(row, MODELS)),
+            priority=text(row.get("x-priority")),
+            prompt_tokens=number(row.get("gen_ai.usage.input_tokens")),
+            cached_tokens=number(row.get("gen_ai.usage.cached_input_tokens")),
+            output_tokens=number(row.get("gen_ai.usage.output_tokens")),
+            ttft_s=_milliseconds(_top(row, TTFT)),
+            retries=None if attempts is None else max(attempts - 1, 0),
+            status=code,
+        )
+        self._mapped.fill(request, row)
+        if request.ttft_s is not None:
+            request.stream = True  # the gateway measures it on streams alone
+        if request.request_id:  # clients may send the id, so it is no proof by itself
+            request.dedupe_key = f"{request.request_id} {request.started_at} {attempts}"
+        if request.outcome is None:
+            request.outcome = _outcome(row, request.status)
+        if request.outcome == "rate_limited" and request.rate_limited_by is None:
+            request.rate_limited_by = _limiter(row)
+        return request
+
+
+def _top(row: Json, names: tuple[str, ...]) -> object:
+    """The first of some keys that has a value."""
+    return next((row[name] for name in names if text(row.get(name)) is not None), None)
+
+
+def _milliseconds(value: object) -> float | None:
+    """A duration in seconds; a format such as `%DURATION%ms` prints the unit behind the number."""
+    found = _WITH_UNIT.fullmatch(value) if isinstance(value, str) else None
+    return number(found[1], UNITS[found[2]]) if found else number(value, 1e-3)
+
+
+def _flags(row: Json) -> set[str]:
+    return {flag.strip() for flag in (text(row.get("response_flags")) or "").split(",")}
+
+
+def _outcome(row: Json, code: int | None) -> str | None:
+    """What flags, details and status say together; None where the line has none of them.
+
+    A 200 with a flag is a stream that broke. Of a 5xx the flags say who made it.
+    """
+    flags = _flags(row)
+    details = text(row.get("response_code_details")) or ""
+    said = {FLAGS[flag] for flag in flags if flag in FLAGS}
+    if details == "downstream_remote_disconnect":
+        said.add("client_abort")
+    by_status = None if code is None or (code == 0 and said) else of_status(code)
+    if by_status == "upstream_error" and "gateway_error" in said:
+        by_status = None
+    elif by_status == "upstream_error" and not said and details and details != "via_upstream":
+        by_status = "gateway_error"
+    if by_status not in (None, "ok"):
+        said.add(by_status)
+    return next((word for word in PRECEDENCE if word in said), by_status)
+
+
+def _limiter(row: Json) -> str:
+    """Envoy's own limiters set a flag; what came through them was limited upstream."""
+    local = _flags(row) & {"RL", "RLSE"} or text(row.get("upstream_host")) is None
+    return "gateway" if local else "upstream"
+
+
+FORMAT = Format(
+    name="envoy",
+    kind="gateway",
+    title="Envoy 1.2x to 1.40 and Envoy AI Gateway: access logs, JSON or text",
+    reader=Lines,
+)

@@ -1,0 +1,219 @@
+"""vLLM's server log: periodic statistics, KV capacity and preemptions of V0 and V1 engines.
+
+Program: vLLM 0.2 to 0.32, `vllm serve` or the OpenAI API server. On by default; `--disable-log-stats` takes it away,
+and several API servers print no statistics at all.
+Example: (APIServer pid=31) INFO 10-05 08:31:10 [loggers.py:366] Engine 000: Avg prompt throughput: 2048.4 tokens/s,
+Avg generation throughput: 260.0 tokens/s, Running: 10 reqs, Waiting: 0 reqs, GPU KV cache usage: 14.2%
+Units: tokens/s, whole requests, percent; times are process local, `MM-DD HH:MM:SS` without year and zone. Lines may be
+coloured, carry the process before the level or before JSON (`asctime`, `message`), or be somebody else's.
+An idle engine prints one line of zeros and then nothing, so silence is no news. Requests have no usable line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from math import log2
+from typing import Final, NamedTuple, cast
+
+from capwatch.dialect import Drop, Format, Options, Skip, Verdict
+from capwatch.dialect.path import first
+from capwatch.dialect.value import REFUSED, text, time
+from capwatch.dialect.yearless import yearless
+from capwatch.record import EngineSample
+
+BLOCK_TOKENS: Final = 16
+"""vLLM's default KV block. V0 and early V1 print blocks alone; the line after them corrects another size."""
+MOST_PROCESSES: Final = 64
+"""Processes whose last preemption count is remembered; more than a node has engines."""
+REQUEST_LOGGERS: Final = frozenset({"logger.py", "request_logger.py"})
+"""Files that print what clients wrote: nothing in their lines is believed, each continued line has the full prefix."""
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_PROCESS = re.compile(r"\(([^()]*) pid=(\d+)\)\s*", re.ASCII)
+_PREFIX = re.compile(
+    r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d-\d\d \d\d:\d\d:\d\d) \[?(?:[\w.-]*/)*([\w.-]+):\d+\] ?", re.ASCII
+)
+_JSON_LOG = re.compile(r'\{\s*"(?:asctime|levelname|message|name|timestamp)"')
+_START = re.compile(r"vLLM (?:API )?server version ")
+
+_ENGINE = re.compile(r"(?:Engine (\d{1,6})|\d{1,6} Engines Aggregated): ", re.ASCII)
+_RANK = re.compile(r"DP(\d{1,6})(?!\d)", re.ASCII)
+_FIRST_PARTS = ("Avg prompt throughput: ", "Running: ")
+_PART = re.compile(r"([^:]+): (.+)")
+
+_CAPACITY = re.compile(r"(?:[A-Z][\w+ ]* )?KV cache size: ")
+_TOKENS = re.compile(r"(\d[\d,]{0,15}) tokens\b", re.ASCII)
+_BLOCKS = re.compile(r"# \w+ blocks: (\d{1,12})\b", re.ASCII)
+_CONCURRENCY = re.compile(r"Maximum concurrency for (\d[\d,]{0,15}) tokens per request: (\d{1,12}\.\d+)x", re.ASCII)
+_PREEMPTED = re.compile(r"total\w*preemption\w*=(\d{1,12})\.?", re.ASCII)
+_V0_PREFIX = re.compile(r"Prefix cache hit rate: GPU: (\d{1,3}\.\d+)%", re.ASCII)
+
+_REQUESTS = re.compile(r"(\d{1,12}) reqs", re.ASCII)
+_RATE = re.compile(r"(\d{1,12}(?:\.\d+)?) tokens/s", re.ASCII)
+_PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)%", re.ASCII)
+_COUNT = re.compile(r"(\d{1,12})", re.ASCII)
+_PARTS: Final[Mapping[str, tuple[str, re.Pattern[str]]]] = {
+    "Avg prompt throughput": ("prompt_tokens_per_s", _RATE),
+    "Avg generation throughput": ("output_tokens_per_s", _RATE),
+    "Running": ("running", _REQUESTS),
+    "Waiting": ("waiting", _REQUESTS),
+    "Pending": ("waiting", _REQUESTS),
+    "Preemptions": ("preemptions", _COUNT),
+    "KV cache usage": ("kv_utilisation", _PERCENT),
+    "Prefix cache hit rate": ("prefix_hit_ratio", _PERCENT),
+}
+"""What a part of the statistics fills, and how its value must look. Other parts are passed over."""
+
+
+class _Said(NamedTuple):
+    """A log message without what is printed around it."""
+
+    message: str
+    at: float | None
+    """Seconds since the epoch; None where the line has no time, `REFUSED` where it has a broken one."""
+    file: str
+    process: str
+    pid: str
+
+
+class Lines:
+    """Reads one line at a time; remembers preemption counts, a start not told yet, and KV blocks of unknown size."""
+
+    def __init__(self, options: Options) -> None:
+        self._zone = options.zone
+        self._preempted: dict[str, int] = {}
+        self._starts = 0
+        self._blocks = 0
+
+    def read(self, line: str, near: float) -> Verdict:
+        """One line is at most one sample."""
+        said = self._strip(_COLOUR.sub("", line), near)
+        if isinstance(said, Skip | Drop):
+            return said
+        if _START.match(said.message):
+            self._preempted.clear()
+            self._starts += 1
+            return Skip("start of a server")
+        if said.file in REQUEST_LOGGERS:
+            return Skip("request line")
+        verdict = self._understand(said)
+        if not isinstance(verdict, EngineSample):
+            return verdict
+        if said.at is None or said.at == REFUSED:
+            return Drop("bad_time")
+        verdict.at = said.at
+        if self._starts:
+            verdict.starts = float(self._starts)
+            self._starts = 0
+        return verdict
+
+    def _strip(self, line: str, near: float) -> _Said | Skip | Drop:
+        """Take off process, level, time and file, or the JSON around a message."""
+        process = _PROCESS.match(line)
+        name, pid = process.groups() if process else ("", "")
+        rest = line[process.end() :] if process else line
+        if rest.startswith("{"):
+            return self._json(rest, name, pid)
+        prefix = _PREFIX.search(rest)
+        if prefix:
+            return _Said(rest[prefix.end() :], yearless(prefix[1], self._zone, near), prefix[2], name, pid)
+        return _Said(rest, None, "", name, pid)
+
+    def _json(self, line: str, name: str, pid: str) -> _Said | Skip | Drop:
+        try:
+            found = cast("object", json.loads(line))
+        except ValueError:
+            return Drop("malformed", "broken JSON") if _JSON_LOG.match(line) else Skip("other output")
+        message = first(found, "message", "msg")
+        if not isinstance(message, str):
+            return Skip("other output")
+        at = time(first(found, "asctime", "timestamp", "time", "created"), self._zone)
+        file = text(first(found, "filename")) or ""
+        process = text(first(found, "vllm_process_name", "processName")) or name
+        return _Said(message, at, file, process, text(first(found, "process")) or pid)
+
+    def _understand(self, said: _Said) -> Verdict:
+        """The sample in a message; its time is not set yet."""
+        message = said.message.rstrip()
+        head = _ENGINE.match(message)
+        body = message[head.end() :] if head else message
+        if body.startswith(_FIRST_PARTS):
+            return _statistics(body, engine=head[1] if head else None)
+        if body and _FIRST_PARTS[0].startswith(body):
+            return Drop("malformed", "statistics cut short")
+        if _CAPACITY.match(message):
+            tokens = _TOKENS.match(message, message.index(": ") + 2)
+            return self._capacity(said, _whole(tokens[1])) if tokens else Drop("malformed", "capacity without tokens")
+        if blocks := _BLOCKS.match(message):
+            self._blocks = int(blocks[1])
+            return self._capacity(said, self._blocks * BLOCK_TOKENS)
+        if (concurrency := _CONCURRENCY.match(message)) and self._blocks:
+            return self._other_block_size(said, _whole(concurrency[1]) * float(concurrency[2]))
+        if message.startswith("Sequence group ") and " is preempted by " in message:
+            return self._preemptions(said, message)
+        if hits := _V0_PREFIX.match(message):
+            return EngineSample(prefix_hit_ratio=float(hits[1]) / 100)
+        return Skip("no statistics")
+
+    def _capacity(self, said: _Said, tokens: int) -> EngineSample:
+        rank = _RANK.search(said.process)
+        return EngineSample(engine=str(int(rank[1])) if rank else None, kv_capacity_tokens=float(tokens))
+
+    def _other_block_size(self, said: _Said, tokens: float) -> Verdict:
+        """Sharpen the capacity by what fits at once: block sizes are powers of two, the product tells which."""
+        blocks, self._blocks = self._blocks, 0
+        size = 2 ** round(log2(max(1.0, tokens / blocks)))
+        return Skip("block size as assumed") if size == BLOCK_TOKENS else self._capacity(said, blocks * size)
+
+    def _preemptions(self, said: _Said, message: str) -> Verdict:
+        """The number is cumulative in its process; the first one seen tells of one event at least."""
+        found = _PREEMPTED.search(message)
+        if not found or found.end() != len(message):
+            return Drop("malformed", "preemption without its number")
+        total = int(found[1])
+        before = self._preempted.pop(said.pid, total - 1)
+        self._preempted[said.pid] = total
+        if len(self._preempted) > MOST_PROCESSES:
+            del self._preempted[next(iter(self._preempted))]
+        return EngineSample(preemptions=float(total - before if total >= before else total))
+
+    def save(self) -> object:
+        """Preemption counts by process, starts not told yet, KV blocks of unknown size."""
+        return [dict(self._preempted), self._starts, self._blocks]
+
+    def load(self, saved: object) -> None:
+        """Remember again what `save` gave."""
+        preempted, self._starts, self._blocks = cast("tuple[dict[str, int], int, int]", saved)
+        self._preempted = dict(preempted)
+
+
+def _statistics(body: str, engine: str | None) -> EngineSample | Drop:
+    """Read `key: value` parts by name. A known part of another shape, or one missing, means that the line was cut."""
+    values: dict[str, float] = {}
+    for part in body.removesuffix(".").split(", "):
+        pair = _PART.fullmatch(part)
+        if not pair:
+            if part[:1].isdecimal():  # the value before it goes on, as in `KV fetch: 1 waiting, 2 in progress`
+                continue
+            return Drop("malformed", "statistics cut short")
+        key = "KV cache usage" if pair[1].endswith(" KV cache usage") else pair[1]
+        if key not in _PARTS:
+            continue
+        field, shape = _PARTS[key]
+        value = shape.fullmatch(pair[2])
+        if not value:
+            return Drop("malformed", "statistics cut short")
+        values.setdefault(field, float(value[1]) / (100 if shape is _PERCENT else 1))  # V0: GPU before CPU
+    wanted = {"running", "waiting"} | ({"kv_utilisation"} if "prompt_tokens_per_s" in values else set())
+    if not wanted <= values.keys() or max(values.get(share, 0) for share in ("kv_utilisation", "prefix_hit_ratio")) > 1:
+        return Drop("malformed", "statistics cut short")
+    return EngineSample(engine=str(int(engine)) if engine else None, **values)
+
+
+def _whole(digits: str) -> int:
+    return int(digits.replace(",", ""))
+
+
+FORMAT = Format(name="vllm", kind="engine", title="vLLM server log (V0, V1)", reader=Lines, mappable=False)

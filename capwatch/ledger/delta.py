@@ -1,0 +1,134 @@
+"""What changed: increments to tables and sketches, gathered batch by batch and frozen for one commit.
+
+Increments are all there is: totals are the sum of deltas in order, live and after a restart, to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from capwatch.ledger.names import Names
+from capwatch.ledger.table import Sketch, Table
+from capwatch.record import Floats, Ints
+from capwatch.sketch import CELL_BITS, count, gather
+
+LASTING = -(1 << 40)
+"""The slot of values that count for life only: too late or too early for the window."""
+
+
+@dataclass(slots=True)
+class Delta:
+    """Increments since the delta before. Keys are sorted and unique in every part."""
+
+    clock: float = 0.0
+    """The event clock (s, epoch) at the end."""
+    sums: dict[str, tuple[Ints, Floats]] = field(default_factory=dict)
+    """Table → (keys[n], values[n, columns])."""
+    levels: dict[str, tuple[Ints, Floats]] = field(default_factory=dict)
+    """Table of levels → (keys[n], values[n, columns]), the last value set."""
+    slots: dict[str, dict[int, tuple[Ints, Floats]]] = field(default_factory=dict)
+    """Table by slots → slot → (keys, values)."""
+    cells: dict[str, dict[int, tuple[Ints, Ints]]] = field(default_factory=dict)
+    """Sketch → slot of 30 s → (cell keys, counts)."""
+    names: list[tuple[str, int, str]] = field(default_factory=list)
+    retired: list[tuple[int, int]] = field(default_factory=list)
+    """(tenant, route) ids whose series go; tenant −1 means the route itself goes."""
+
+
+class Gathering:
+    """Collects increments of many batches. Adding is cheap; equal keys are summed when frozen."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        """Where new label texts get their ids; a delta carries the ids given since the one before."""
+        self._clear()
+
+    def _clear(self) -> None:
+        self._sums: dict[str, list[tuple[Ints, Floats]]] = {}
+        self._levels: dict[str, list[tuple[Ints, Floats]]] = {}
+        self._slots: dict[str, dict[int, list[tuple[Ints, Floats]]]] = {}
+        self._cells: dict[str, tuple[Sketch, list[tuple[Ints, Ints]]]] = {}
+        self._retired: list[tuple[int, int]] = []
+
+    def add(self, table: Table, keys: Ints, *columns: Floats | Ints) -> None:
+        """Add a row to ``keys[n]`` (repeats allowed) of a table; a NaN adds nothing."""
+        self._sums.setdefault(table.name, []).append((keys, _stack(columns)))
+
+    def set(self, table: Table, keys: Ints, *columns: Floats) -> None:
+        """Set the row of ``keys[n]`` of a table of levels; NaN takes a value away."""
+        self._levels.setdefault(table.name, []).append((keys, np.stack(np.broadcast_arrays(*columns), axis=1)))
+
+    def add_slots(self, table: Table, slots: Ints, keys: Ints, *columns: Floats | Ints) -> None:
+        """Add a row to ``keys[n]`` in ``slots[n]`` of a table by slots."""
+        for slot, (some, values) in by_slot(table, slots, keys, _stack(columns)).items():
+            self._slots.setdefault(table.name, {}).setdefault(slot, []).append((some, values))
+
+    def observe(self, sketch: Sketch, cells: Ints, slots: Ints) -> None:
+        """Count one value in each of ``cells[n]`` (see `capwatch.sketch.pack`), in ``slots[n]``."""
+        self._cells.setdefault(sketch.name, (sketch, []))[1].append((slots, cells))
+
+    def retire(self, pairs: Iterable[tuple[int, int]]) -> None:
+        """Let series go, see `Delta.retired`."""
+        self._retired += pairs
+
+    def freeze(self, clock: float) -> Delta:
+        """The delta of all that was added, and start anew."""
+        delta = Delta(
+            clock,
+            {name: _summed(parts) for name, parts in self._sums.items()},
+            {name: _latest(parts) for name, parts in self._levels.items()},
+            {name: {slot: _summed(parts) for slot, parts in slots.items()} for name, slots in self._slots.items()},
+            {name: _counted(*parts) for name, parts in self._cells.items()},
+            self.names.fresh(),
+            self._retired,
+        )
+        self._clear()
+        return delta
+
+
+def _stack(columns: tuple[Floats | Ints, ...]) -> Floats:
+    return np.nan_to_num(np.stack(np.broadcast_arrays(*columns), axis=1).astype(np.float64, copy=False), copy=False)
+
+
+def _latest(parts: list[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
+    keys, values = (np.concatenate(column)[::-1] for column in zip(*parts, strict=True))
+    unique, first = np.unique(keys, return_index=True)
+    return unique, values[first]
+
+
+def _summed(parts: list[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
+    return gather(np.concatenate([keys for keys, _ in parts]), np.concatenate([values for _, values in parts]))
+
+
+def _counted(sketch: Sketch, parts: list[tuple[Ints, Ints]]) -> dict[int, tuple[Ints, Ints]]:
+    """How often each cell occurs in each slot."""
+    slots = np.concatenate([slots for slots, _ in parts])
+    cells = np.concatenate([cells for _, cells in parts])
+    oldest = int(slots[slots > LASTING].min(initial=0)) - 1 if (slots > LASTING).any() else 0
+    shift = sketch.bits + CELL_BITS
+    late = np.maximum(slots - oldest, 0)  # 0 stands for LASTING
+    if int(late.max(initial=0)).bit_length() + shift > 62:
+        return {int(slot): count(cells[slots == slot]) for slot in np.unique(slots)}
+    keys, counts = count(late << shift | cells)
+    slots = keys >> shift
+    cuts = [0, *(np.flatnonzero(slots[1:] != slots[:-1]) + 1).tolist(), len(slots)]
+    inner = keys & ((1 << shift) - 1)
+    return {
+        LASTING if slots[a] == 0 else int(slots[a]) + oldest: (inner[a:b], counts[a:b]) for a, b in pairwise(cuts) if b
+    }
+
+
+def by_slot(table: Table, slots: Ints, keys: Ints, values: Floats) -> dict[int, tuple[Ints, Floats]]:
+    """Sum the rows of equal keys in each slot: by slot, (keys ascending, sums)."""
+    if not len(slots):
+        return {}
+    oldest = int(slots.min())
+    packed, sums = gather((slots - oldest) << table.bits | keys, values)
+    found = packed >> table.bits
+    inner = packed & ((1 << table.bits) - 1)
+    cuts = [0, *(np.flatnonzero(found[1:] != found[:-1]) + 1).tolist(), len(found)]
+    return {int(found[a]) + oldest: (inner[a:b], sums[a:b]) for a, b in pairwise(cuts)}

@@ -1,0 +1,179 @@
+"""The totals: what all deltas add up to; what exporters show, a checkpoint saves and a restart rebuilds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from capwatch.ledger.delta import Delta
+from capwatch.ledger.names import Names
+from capwatch.ledger.table import RETIRED, ROUTE, TENANT, Keys, Sketch, Table
+from capwatch.record import Bools, Floats, Ints
+from capwatch.sketch import SLICE, Cells, Window, gather, series_of
+
+_NO_KEYS: Ints = np.empty(0, np.int64)
+
+
+@dataclass(slots=True)
+class Sums:
+    """The rows of one table: ``keys`` ascending, ``values[len(keys), columns]``."""
+
+    columns: int
+    keys: Ints = field(default_factory=lambda: _NO_KEYS)
+    values: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.values = np.empty((0, self.columns))
+
+    def add(self, keys: Ints, values: Floats) -> None:
+        """Add increments, keys ascending and unique. Arrays read earlier stay as they were."""
+        place = np.searchsorted(self.keys, keys)
+        known = np.zeros(len(keys), np.bool_)
+        inside = place < len(self.keys)
+        known[inside] = self.keys[place[inside]] == keys[inside]
+        summed = self.values.copy()
+        summed[place[known]] += values[known]
+        if known.all():
+            self.values = summed
+            return
+        fresh = ~known
+        self.keys = np.insert(self.keys, place[fresh], keys[fresh])
+        self.values = np.insert(summed, place[fresh], values[fresh], axis=0)
+
+    def put(self, keys: Ints, values: Floats) -> None:
+        """Replace rows, keys ascending and unique; a row of NaN goes."""
+        fresh = keys[~np.isin(keys, self.keys)]
+        self.add(fresh, np.zeros((len(fresh), self.columns)))
+        self.values = self.values.copy()
+        self.values[np.searchsorted(self.keys, keys)] = values
+        self.keep(np.logical_not(np.isnan(self.values)).max(axis=1, initial=False))
+
+    def keep(self, rows: Bools) -> None:
+        """Let the other rows go."""
+        self.keys, self.values = self.keys[rows], self.values[rows]
+
+
+class Totals:
+    """All tables and sketches of the meters, with the clock and the names that go with them.
+
+    Not safe for several threads: whoever shares one guards it.
+    """
+
+    def __init__(self, tables: Iterable[Table], sketches: Iterable[Sketch]) -> None:
+        self.tables = {table.name: table for table in (*tables, RETIRED)}
+        self.sketches = {sketch.name: sketch for sketch in sketches}
+        self.clock = 0.0
+        self.names = Names()
+        self._sums = {table.name: Sums(len(table.columns)) for table in self.tables.values() if not table.slot_s}
+        self._slots: dict[str, dict[int, Sums]] = {table.name: {} for table in self.tables.values() if table.slot_s}
+        self._lasting = {sketch.name: Cells() for sketch in self.sketches.values() if sketch.lasting}
+        self._recent = {sketch.name: Window() for sketch in self.sketches.values() if sketch.recent}
+
+    def apply(self, delta: Delta) -> None:
+        """Add a delta; the clock never goes back. Tables that no meter has any more are passed over."""
+        self.names.put(delta.names)
+        for name, rows in delta.sums.items():
+            if name in self._sums:
+                self._sums[name].add(*rows)
+        for name, rows in delta.levels.items():
+            if name in self._sums:
+                self._sums[name].put(*rows)
+        for name, slots in delta.slots.items():
+            self._apply_slots(name, slots)
+        for name, parts in delta.cells.items():
+            self._apply_cells(name, parts)
+        self._retire(delta.retired)
+        self.advance(delta.clock)
+
+    def _apply_slots(self, name: str, slots: Mapping[int, tuple[Ints, Floats]]) -> None:
+        if name in self._slots:
+            for slot, rows in slots.items():
+                self._slots[name].setdefault(slot, Sums(rows[1].shape[1])).add(*rows)
+
+    def _apply_cells(self, name: str, parts: Mapping[int, tuple[Ints, Ints]]) -> None:
+        for slot, (keys, counts) in parts.items():
+            if name in self._lasting:
+                self._lasting[name].add(keys, counts)
+            if name in self._recent:
+                self._recent[name].add(slot, keys, counts)
+
+    def advance(self, clock: float) -> None:
+        """Turn the event clock (s, epoch); what has left a window goes."""
+        if clock <= self.clock:
+            return
+        self.clock = clock
+        for window in self._recent.values():
+            window.advance(math.floor(clock / SLICE))
+        for name, slots in self._slots.items():
+            table = self.tables[name]
+            oldest = math.floor(clock / table.slot_s) - table.slots + 1
+            for slot in [slot for slot in slots if slot < oldest]:
+                del slots[slot]
+
+    def rows(self, table: Table) -> tuple[Ints, Floats]:
+        """(keys ascending, values) of a table for life."""
+        sums = self._sums[table.name]
+        return sums.keys, sums.values
+
+    def row(self, table: Table, key: int = 0) -> Floats:
+        """The values of one key, zeros where it has none."""
+        keys, values = self.rows(table)
+        place = int(np.searchsorted(keys, key))
+        found = place < len(keys) and keys[place] == key
+        return values[place] if found else np.zeros(len(table.columns))
+
+    def slots(self, table: Table) -> Mapping[int, Sums]:
+        """The sums of a table by slots; slots ahead of the clock are among them."""
+        return self._slots[table.name]
+
+    def window(self, table: Table) -> tuple[Ints, Floats]:
+        """(keys, sums) over all slots of a table that the clock has reached."""
+        reached = math.floor(self.clock / table.slot_s)
+        parts = [sums for slot, sums in sorted(self._slots[table.name].items()) if slot <= reached]
+        keys = np.concatenate([_NO_KEYS, *(part.keys for part in parts)])
+        return gather(keys, np.concatenate([np.empty((0, len(table.columns))), *(part.values for part in parts)]))
+
+    def lasting(self, sketch: Sketch) -> Cells:
+        """All values of a sketch that is kept for life."""
+        return self._lasting[sketch.name]
+
+    def recent(self, sketch: Sketch) -> Cells:
+        """The values of the last five minutes of event time."""
+        return self._recent[sketch.name].running()
+
+    def _retire(self, retired: list[tuple[int, int]]) -> None:
+        """Move what retired pairs hold to `RETIRED` and let their rows go; a route alone lets its own rows go."""
+        if not retired:
+            return
+        pairs = Keys((TENANT, ROUTE))
+        gone = np.array([pairs.pack(tenant, route) for tenant, route in retired if tenant >= 0], np.int64)
+        routes = np.array([route for tenant, route in retired if tenant < 0], np.int64)
+        for name, sums in self._sums.items():
+            table = self.tables[name]
+            out = _belongs(table, sums.keys, gone, routes)
+            if not out.any():
+                continue
+            moved = np.zeros((1, len(RETIRED.columns)))
+            for column, parts in table.retires.items():
+                chosen = [table.column(part) for part in parts]
+                moved[0, RETIRED.column(column)] = sums.values[out][:, chosen].sum()
+            sums.keep(~out)
+            self._sums[RETIRED.name].add(np.zeros(1, np.int64), moved)
+        for name, cells in self._lasting.items():
+            series = np.unique(series_of(cells.arrays()[0]))
+            cells.drop(series[_belongs(self.sketches[name], series, gone, routes)])
+        for tenant, route in retired:
+            if tenant < 0:
+                self.names.forget(ROUTE.name, route)
+
+
+def _belongs(keys: Keys, packed: Ints, pairs: Ints, routes: Ints) -> Bools:
+    """Which keys belong to retired pairs, or, without a tenant, to retired routes."""
+    if TENANT in keys.axes and ROUTE in keys.axes:
+        return np.isin(Keys((TENANT, ROUTE)).pack(keys.ids(packed, TENANT), keys.ids(packed, ROUTE)), pairs)
+    if ROUTE in keys.axes:
+        return np.isin(keys.ids(packed, ROUTE), routes)
+    return np.zeros(len(packed), np.bool_)

@@ -1,0 +1,21 @@
+"""The shelf of meters: one measure per file. A module here with a ``METER`` is found by itself.
+
+A meter looks at batches and gathers increments into its tables; from the totals it shows its metrics.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from capwatch.config.schema import Config
+    from capwatch.seen import Meter
+
+
+def shelf(config: Config) -> Sequence[Meter]:
+    """Every meter, made for this configuration, in alphabetical order of their files."""
+    return [import_module(f"{__name__}.{module.name}").METER(config) for module in iter_modules(__path__)]

@@ -1,0 +1,126 @@
+"""In flight by Little's law: residence per phase, arrivals and departures, and whether the law may be applied."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from capwatch import metrics as m
+from capwatch.config.schema import Config
+from capwatch.ledger import POOL, Gathering, Keys, Sketch, Table, Totals
+from capwatch.ledger.series import Series, plain, spread
+from capwatch.record import PHASE_FIELDS, Batch, Floats, Ints
+from capwatch.seen import Seen
+from capwatch.sketch import SLICE, SLICES, index, pack, quantiles
+
+FLOW = Table((POOL,), "flow", ("arrivals", "departures"))
+PHASES = Table((POOL,), "phases", m.PHASES)
+RECENT = Table((POOL,), "recent_phases", m.PHASES, slot_s=SLICE, slots=SLICES)
+SECONDS = Table((POOL,), "seconds", ("arrivals", "departures"), slot_s=1, slots=1500)
+"""Counts by second of the last 25 minutes: five minutes, and behind them residences of up to 20."""
+RESIDENCE = Sketch((POOL,), "residence", lasting=False, recent=True)
+
+BALANCE_S: Final = 300
+"""Arrivals and departures are compared over five minutes (contract, 4.2)."""
+IMBALANCE: Final = 0.10
+FEWEST: Final = 30
+"""Departures in those five minutes below which chance alone passes 10 % too often."""
+_POOLS = Keys((POOL,))
+
+
+class Flow:
+    """Contract 4.2; law 5: the phases of a pool add up to its residence."""
+
+    tables = (FLOW, PHASES, RECENT, SECONDS)
+    sketches = (RESIDENCE,)
+
+    def measure(self, seen: Seen, into: Gathering) -> None:
+        """Add residence by phase; arrivals count when the request finishes."""
+        groups = seen.groups
+        requests = groups.sums(np.ones(len(seen.batch)))
+        into.add(FLOW, groups.pool, requests, requests)
+        phases = residence(seen.batch)
+        into.add(PHASES, groups.pool, *(groups.sums(column) for column in phases.T))
+        known = ~np.isnan(seen.batch["duration_s"])
+        timely = known & seen.timely
+        pool = seen.pool
+        into.add_slots(RECENT, seen.slot[timely], pool[timely], *phases[timely].T)
+        into.observe(RESIDENCE, pack(pool[known], index(seen.batch["duration_s"][known])), seen.slot[known])
+        self._seconds(seen, into)
+
+    @staticmethod
+    def _seconds(seen: Seen, into: Gathering) -> None:
+        started = seen.batch["started_at"]
+        started = np.where(np.isnan(started), seen.event_at, started)
+        pool = seen.pool[seen.timely]
+        for times, row in ((started, (1.0, 0.0)), (seen.event_at, (0.0, 1.0))):
+            second = np.floor(times[seen.timely]).astype(np.int64)
+            into.add_slots(SECONDS, second, pool, *(np.full(len(pool), one) for one in row))
+
+    def show(self, totals: Totals) -> Iterable[Series]:
+        """See `capwatch.seen.Meter`."""
+        keys, values = totals.rows(FLOW)
+        yield plain(m.ARRIVALS, FLOW, keys, values[:, 0])
+        yield plain(m.DEPARTURES, FLOW, keys, values[:, 1])
+        yield spread(m.PHASE_SECONDS, PHASES, *totals.rows(PHASES), m.PHASES)
+        pools, inflight = in_flight(totals)
+        yield spread(m.INFLIGHT_LITTLES_LAW, _POOLS, pools, inflight, m.PHASES)
+        yield plain(m.LITTLES_LAW_VALID, _POOLS, keys, np.array([_valid(totals, pool) for pool in keys.tolist()]))
+
+
+def residence(batch: Batch) -> Floats:
+    """Seconds in each of `m.PHASES`, float64[n, 7], adding up to the duration; all 0 where that is unknown.
+
+    What the log leaves unexplained is `other`; phases that add up to more than the duration are scaled down to it.
+    """
+    phases = np.nan_to_num(np.stack([batch[name] for name in PHASE_FIELDS], axis=1))
+    duration = np.nan_to_num(batch["duration_s"])
+    explained = phases.sum(axis=1)
+    over = explained > duration
+    phases[over] *= (duration[over] / explained[over])[:, None]
+    other = np.where(over, 0.0, np.maximum(duration - explained, 0.0))
+    return np.column_stack([phases, other])
+
+
+def in_flight(totals: Totals) -> tuple[Ints, Floats]:
+    """(pools[p], L[p, 7]): requests in each phase as λW (Little 1961), the mean over the window of event time.
+
+    The residence of all requests that finished in the window, over its length; at the start of the log the window
+    is as long as there are records.
+    """
+    pools, seconds = totals.window(RECENT)
+    begun = (math.floor(totals.clock / SLICE) - SLICES + 1) * SLICE
+    lengths = [totals.clock - max(begun, _first_second(totals, pool)) for pool in pools.tolist()]
+    return pools, seconds / np.maximum(np.array(lengths, np.float64), 1.0)[:, None]
+
+
+def _first_second(totals: Totals, pool: int) -> float:
+    """The first second of the last 25 minutes in which the pool saw a departure; minus infinity if none is kept."""
+    seen = [second for second, sums in totals.slots(SECONDS).items() if _departed(sums.keys, sums.values, pool)]
+    return float(min(seen, default=-math.inf))
+
+
+def _departed(keys: Ints, values: Floats, pool: int) -> bool:
+    return bool((values[keys == pool, 1] > 0).any())
+
+
+def _valid(totals: Totals, pool: int) -> float:
+    """1 where arrivals and departures of the five minutes that end one p99 residence ago differ by at most 10 %."""
+    known, residences, _ = quantiles(totals.recent(RESIDENCE), (0.99,))
+    late = float(residences[known == pool, 0].sum())
+    end = math.floor(totals.clock - late)
+    counts = np.zeros(2)
+    for second, sums in totals.slots(SECONDS).items():
+        if end - BALANCE_S <= second < end:
+            counts += sums.values[sums.keys == pool].sum(axis=0)
+    whole = _first_second(totals, pool) <= end - BALANCE_S
+    enough = counts[1] >= FEWEST
+    return float(whole and enough and abs(counts[0] - counts[1]) <= IMBALANCE * counts.max())
+
+
+def METER(config: Config) -> Flow:  # noqa: ARG001, N802 - the shelf's word
+    """The meter for a configuration."""
+    return Flow()

@@ -1,0 +1,81 @@
+"""What a meter gets to see: a batch with everything about it decided (labels, pool, class, cost, verdict, time)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from capwatch.cost import Cost
+from capwatch.ledger import Gathering, Sketch, Table, Totals
+from capwatch.ledger.series import Series
+from capwatch.record import Batch, Bools, Floats, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Requests of a batch with equal labels; everything that follows from labels is decided once per group.
+
+    ``of[n]`` is the group of each request; all other arrays have one entry per group, of ids
+    (see `capwatch.ledger.names`).
+    """
+
+    of: Ints
+    tenant: Ints
+    route: Ints
+    model: Ints
+    pool: Ints
+    klass: Ints
+
+    def sums(self, values: Floats) -> Floats:
+        """The sum of values[n] in each group; NaN adds nothing."""
+        return np.bincount(self.of, np.nan_to_num(values), len(self.tenant)).astype(np.float64, copy=False)
+
+    def count(self, rows: Bools) -> Floats:
+        """How many of the chosen rows each group has."""
+        return np.bincount(self.of[rows], minlength=len(self.tenant)).astype(np.float64)
+
+    def split(self, kinds: Ints, size: int) -> tuple[Ints, Ints, Floats]:
+        """(group, kind, count) for all pairs that occur, ``kinds[n]`` being in 0..size−1."""
+        counts = np.bincount(self.of * size + kinds, minlength=len(self.tenant) * size)
+        found = np.flatnonzero(counts)
+        return found // size, found % size, counts[found].astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Requests that count, and the decisions about each; arrays have one entry per request."""
+
+    batch: Batch
+    source: int
+    """Id of the source's name."""
+    groups: Groups
+    cost: Cost
+    verdict: Ints
+    """Index into `capwatch.slo.VERDICTS`."""
+    event_at: Floats
+    """s, epoch."""
+    slot: Ints
+    """Slice of 30 s of event time, or `capwatch.ledger.LASTING` for what counts for life only."""
+    timely: Bools
+    """False where the record is too late for the window or too far ahead of the clock."""
+
+    @property
+    def pool(self) -> Ints:
+        """The pool of each request."""
+        return self.groups.pool[self.groups.of]
+
+
+class Meter(Protocol):
+    """One measure: its tables, how a batch adds to them, and what they show."""
+
+    tables: Sequence[Table]
+    sketches: Sequence[Sketch]
+
+    def measure(self, seen: Seen, into: Gathering) -> None:
+        """Gather what a batch adds."""
+
+    def show(self, totals: Totals) -> Iterable[Series]:
+        """The metrics, from the totals."""

@@ -1,0 +1,1 @@
+"""The shelf of commands: one verb per file, with `EXAMPLE`, `describe(parser)` and `run(arguments) -> exit code`."""

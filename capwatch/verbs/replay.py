@@ -1,0 +1,116 @@
+"""What finished logs amount to: the daemon's own pipeline over files, printed as a Prometheus page.
+
+The clock comes from the records. Without LOG all files of all sources are read once; with LOG those files are read
+as the configuration's only source, or as the one that --source names. Files ending in .gz and .zst are decompressed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+from capwatch import sourcing
+from capwatch.config.rules import roles
+from capwatch.config.schema import Config, Source
+from capwatch.config.units import duration
+from capwatch.console.configured import load
+from capwatch.console.progress import Progress
+from capwatch.errors import UsageError
+from capwatch.exporters.text import Writer
+from capwatch.metrics import CATALOGUE
+from capwatch.replay import Log, replay
+from capwatch.replay.backfill import OpenMetricsFile
+from capwatch.view import view
+
+EXAMPLE = "capwatch replay --config.file capwatch.yml access.jsonl"
+
+
+def describe(parser: argparse.ArgumentParser) -> None:
+    """Options of the verb."""
+    parser.add_argument("--config.file", dest="config", metavar="FILE", required=True, help="the configuration")
+    parser.add_argument("--source", metavar="NAME", help="the source that LOG belongs to")
+    parser.add_argument(
+        "--openmetrics-out", metavar="FILE", help="also write samples with record time, for promtool's backfill"
+    )
+    parser.add_argument("--step", metavar="TIME", default="15s", help="record time between those samples (15s)")
+    parser.add_argument("--families", metavar="A,B", help="only these metrics in --openmetrics-out")
+    parser.add_argument("logs", metavar="LOG", nargs="*", help="files to read")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Replay, and print the page."""
+    config = load(arguments.config)
+    logs = _logs(config, arguments.source, arguments.logs)
+    families = _families(arguments.families)
+    step = _step(arguments.step)
+    progress = Progress(sum(os.path.getsize(log.path) for log in logs if os.path.exists(log.path)), "replay")
+    steps = replay(config, logs, time.time(), step=step if arguments.openmetrics_out else None)
+    file = OpenMetricsFile(arguments.openmetrics_out) if arguments.openmetrics_out else None
+    pipeline = totals = None
+    for pipeline, totals, done in steps:
+        progress.show(done)
+        if file is not None:
+            file.write(view(pipeline.meters, totals, families=families), totals)
+    progress.end()
+    if file is not None:
+        file.close()
+    if pipeline is not None and totals is not None:
+        sys.stdout.buffer.write(Writer(totals.names).page(view(pipeline.meters, totals)))
+    return 0
+
+
+def _logs(config: Config, name: str | None, paths: Sequence[str]) -> list[Log]:
+    """The files to read, each with its source."""
+    role = roles(config, sourcing.engines())
+    if not config.sources:
+        raise UsageError("sources: none is configured, so nothing says how to read a log; add one")
+    if name is None and paths and len(config.sources) > 1:
+        names = ", ".join(source.name for source in config.sources)
+        raise UsageError(f"--source: which source do the logs belong to? one of {names}")
+    chosen = [source for source in config.sources if name in (None, source.name)]
+    if not chosen:
+        names = ", ".join(source.name for source in config.sources)
+        raise UsageError(f"--source: no source {name!r}; one of {names}")
+    if paths:
+        return [_log(path, chosen[0], role) for path in paths]
+    found = [_log(path, source, role) for source in chosen for path in _matches(source)]
+    if not found:
+        globs = ", ".join(glob for source in chosen for glob in source.path)
+        raise UsageError(f"sources: no file matches {globs}; name files, or correct `path`")
+    return found
+
+
+def _log(path: str, source: Source, role: Mapping[str, str]) -> Log:
+    if not os.path.isfile(path):
+        raise UsageError(f"{path}: {'is a directory' if os.path.isdir(path) else 'no such file'}")
+    return Log(path, source, counts=role[source.name] == "count")
+
+
+def _matches(source: Source) -> list[str]:
+    """Files of a source, each once whatever its names, oldest first."""
+    files = {os.path.realpath(path): path for pattern in source.path for path in sorted(glob.glob(pattern))}
+    return sorted((path for real, path in files.items() if os.path.isfile(real)), key=os.path.getmtime)
+
+
+def _families(text: str | None) -> frozenset[str] | None:
+    if text is None:
+        return None
+    chosen = frozenset(name.strip() for name in text.split(",") if name.strip())
+    known = {name for metric in CATALOGUE.values() for name in (metric.name, metric.family)}
+    for name in sorted(chosen - known):
+        raise UsageError(f"--families: no metric {name!r}; `capwatch metrics` lists them")
+    return chosen
+
+
+def _step(text: str) -> float:
+    try:
+        step = duration(text)
+    except ValueError as error:
+        raise UsageError(f"--step: {error}") from None
+    if step <= 0:
+        raise UsageError("--step: must be more than 0, such as 15s")
+    return step

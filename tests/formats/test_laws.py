@@ -1,0 +1,103 @@
+"""Laws of every format on the shelf: whatever a line holds, it costs at most itself, and each line has one fate."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capwatch import wrappers
+from capwatch.dialect import Decoder, Options
+from capwatch.dialect.decode import HELD
+from capwatch.formats import shelf
+
+from .compare import NEAR, cases
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=20),
+    st.just("1" * 400),
+    st.lists(st.integers(-5, 300), max_size=3),
+    st.dictionaries(st.text(max_size=5), st.none(), max_size=2),
+)
+
+
+@cache
+def seeds(name: str) -> list[bytes]:
+    """The lines of a format's golden logs."""
+    return [line for case in cases() if case.log.parent.name == name for line in case.log.read_bytes().splitlines()]
+
+
+def paths(value: Any, before: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Every place in a JSON value."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [*([before] if before else []), *(path for key, one in inner for path in paths(one, (*before, key)))]
+
+
+@st.composite
+def mutated(draw: st.DrawFn, lines: list[bytes]) -> bytes:
+    """A line with a value of another type, or with bytes changed, or cut."""
+    line = draw(st.sampled_from(lines))
+    if draw(st.booleans()):
+        try:
+            found = json.loads(line)
+        except ValueError:
+            found = None
+        places = paths(found)
+        if places:
+            *way, key = draw(st.sampled_from(places))
+            inner = found
+            for step in way:
+                inner = inner[step]
+            inner[key] = draw(VALUES)
+            return json.dumps(found).encode()
+    start = draw(st.integers(0, len(line)))
+    end = draw(st.integers(start, min(start + 8, len(line))))
+    return (line[:start] + draw(st.binary(max_size=4)) + line[end:]).replace(b"\n", b"")
+
+
+@pytest.mark.parametrize("name", shelf())
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_no_line_costs_more_than_itself(name: str, data: st.DataObject) -> None:
+    """Read = counted + skipped + dropped, each line has one fate, and nothing is raised."""
+    block = data.draw(st.lists(mutated(seeds(name)), min_size=1, max_size=4))
+    decoded = Decoder(shelf()[name], Options()).decode(b"\n".join([*block, b""]), NEAR)
+    assert decoded.read == len(block) == decoded.counted + decoded.skipped + decoded.dropped.total()
+    assert decoded.counted + len(decoded.fates) == len(block)
+
+
+@pytest.mark.parametrize("name", wrappers.shelf())
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_no_wrapped_line_costs_more_than_itself(name: str, data: st.DataObject) -> None:
+    """The same inside a wrapper: parts are read when their record resolves, all but one as skipped."""
+    wrapped = {
+        "cri": [
+            b"2026-03-03T09:15:02.4Z stdout P ab",
+            b"2026-03-03T09:15:02.4Z stdout F c",
+            b"2026-03-03T09:15:02.4Z stderr F:x ",
+        ],
+        "docker": [b'{"log":"a","stream":"stdout"}', b'{"log":"b\\n","stream":"stdout","time":"2026-03-03T09:15:02Z"}'],
+        "journald": [
+            b'{"MESSAGE":"a","_LINE_BREAK":"line-max","_STREAM_ID":"1"}',
+            b'{"MESSAGE":[1,2]}',
+            b'{"MESSAGE":["a"]}',
+        ],
+    }
+    block = data.draw(st.lists(mutated(wrapped[name]), min_size=1, max_size=6))
+    wrapper = wrappers.shelf()[name]()
+    decoded = Decoder(shelf()["jsonl"], Options(), wrapper).decode(b"\n".join([*block, b""]), NEAR)
+    held = sum(fate == HELD for fate, _ in decoded.fates.values())
+    wrapper.expire(float("inf"))
+    still_open = sum(wrapper.released().values())
+    assert decoded.read == decoded.counted + decoded.skipped + decoded.dropped.total()
+    assert decoded.read + still_open == len(block)
+    assert still_open <= held

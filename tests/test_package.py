@@ -1,0 +1,78 @@
+"""What is published: a wheel and an sdist that hold the package and its types, no tests, and that install."""
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import capwatch
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """The standard output of a command that must succeed; `cwd` is never the checkout, whose package would win."""
+    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sdist of a copy of the tree, and the wheel made of that sdist, built without a network."""
+    tree = tmp_path_factory.mktemp("tree")
+    shutil.copytree(ROOT / "capwatch", tree / "capwatch", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "tests", tree / "tests", ignore=shutil.ignore_patterns("__pycache__", "output"))
+    for name in ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tree)
+    out = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, tree, cwd=out)
+    return out
+
+
+def wheel(dist: Path) -> Path:
+    """The one wheel in the folder."""
+    (found,) = dist.glob("*.whl")
+    return found
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(dist: Path) -> None:
+    """The wheel is capwatch/ file by file, with py.typed, and its own metadata."""
+    sources = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "capwatch").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    with zipfile.ZipFile(wheel(dist)) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert "capwatch/py.typed" in sources
+    assert packed == sources
+
+
+def test_the_sdist_holds_the_package_and_its_licence(dist: Path) -> None:
+    """The sdist has the sources, py.typed and the licence, and no tests."""
+    (archive,) = dist.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    assert {"LICENSE", "README.md", "capwatch/__init__.py", "capwatch/py.typed"} <= names
+    assert [name for name in names if name.split("/")[0] == "tests"] == []
+
+
+def test_the_wheel_installs_and_runs(dist: Path, tmp_path: Path) -> None:
+    """In a fresh environment that has only the dependencies, the installed command tells its version."""
+    venv.create(tmp_path, with_pip=False)
+    python = tmp_path / "bin" / "python"
+    quiet = ["--quiet", "--no-deps", "--no-index"]
+    run(sys.executable, "-m", "pip", "--python", python, "install", *quiet, wheel(dist), cwd=tmp_path)
+    (site,) = tmp_path.glob("lib/python3.*/site-packages")
+    # Lends the dependencies. The editable capwatch among them hangs on a .pth file of its own, which is not followed.
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    found = run(python, "-c", "import capwatch; print(capwatch.__file__)", cwd=tmp_path)
+    assert Path(found.strip()).is_relative_to(tmp_path)
+    assert capwatch.__version__ in run(tmp_path / "bin" / "capwatch", "--version", cwd=tmp_path)
