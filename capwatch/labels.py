@@ -159,8 +159,6 @@ class Labels:
                 del named.seen[number]
                 named.cost.pop(number, None)
                 self._names.forget(axis.name, number)
-                if axis is ROUTE:
-                    self.retired.append((-1, number))
 
     def _column(self, axis: Axis, texts: Texts, counts: Floats, cost: Floats, clock: float) -> Ints:
         """One label: each distinct text is judged once."""

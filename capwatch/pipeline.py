@@ -5,7 +5,7 @@ No I/O and no clock: the time comes with each call. One pipeline is one reading 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,13 +18,13 @@ from capwatch.dedupe import Seen as SeenIds
 from capwatch.dialect import Decoded
 from capwatch.labels import Labels
 from capwatch.ledger import CLASS, LASTING, POOL, SOURCE, Delta, Gathering, Names, Totals
-from capwatch.meters import shelf, sources
+from capwatch.meters import rollup, shelf, sources
 from capwatch.meters.classes import COUNTS
 from capwatch.meters.costs import ABANDONED
 from capwatch.meters.flow import FLOW, PHASES
 from capwatch.metrics import DROP_REASONS
 from capwatch.record import Batch, Bools, Floats, Ints
-from capwatch.seen import Groups, Meter, Seen
+from capwatch.seen import ROLLUP_S, ROLLUP_SLOTS, Groups, Meter, Seen
 from capwatch.sketch import SLICE, SLICES
 
 AHEAD_S: Final = 60.0
@@ -53,7 +53,7 @@ class Pipeline:
         names: Names | None = None,
         *,
         secret: bytes = b"",
-        digest: Callable[[str], int] | None = None,
+        kept: bool = True,
     ) -> None:
         """A pipeline for a configuration.
 
@@ -61,10 +61,11 @@ class Pipeline:
             config: the effective configuration.
             names: names given before, when a state is continued.
             secret: keys the hashes of labels that must not be shown.
-            digest: see `capwatch.dedupe.Seen`.
+            kept: whether anything of it is saved; where not, there is no history to fill, and ids may be told apart
+                by Python's own hash, which is cheaper but another one in each process.
         """
         self.names = names or Names()
-        self.meters = shelf(config)
+        self.meters = shelf(config, history=kept)
         self.clock = 0.0
         """Event clock, s: the newest event time, bounded by the wall clock."""
         self._told_at = 0.0
@@ -72,7 +73,7 @@ class Pipeline:
         self._classifier = Classifier(config)
         hashed = config.privacy.tenant == "hash"
         self._labels = Labels(config.limits, self.names, secret=secret, hash_tenants=hashed)
-        self._ids = SeenIds(config.dedupe.window, digest)
+        self._ids = SeenIds(config.dedupe.window, None if kept else hash)
         self._into = Gathering(self.names)
         self._begin(config)
 
@@ -94,7 +95,7 @@ class Pipeline:
         sources.lines(self._into, source, counts, decoded.dropped)
         if not len(batch) or not origin.counts:
             return
-        timely, late = self._time(batch.event_at, now)
+        timely, late, rollup_slot = self._time(batch.event_at, now)
         classified = self._classifier.classify(origin.source, origin.pool, batch)
         of = classified.of
         charged = cost.of(batch, classified.prefill_rate[of], classified.decode_rate[of])
@@ -110,6 +111,7 @@ class Pipeline:
             verdict=slo.judge(batch, targets),
             event_at=batch.event_at,
             slot=np.where(timely, batch.event_at // SLICE, LASTING).astype(np.int64),
+            rollup_slot=rollup_slot,
             timely=timely,
         )
         if repeated.any():
@@ -159,8 +161,8 @@ class Pipeline:
         keys = [key or one for key, one in zip(batch.dedupe_key, batch.request_id, strict=True)]
         return self._ids.repeats(origin.source, keys, self.clock)
 
-    def _time(self, event_at: Floats, now: float) -> tuple[Bools, Bools]:
-        """Turn the event clock by a batch in its order; tell which records are timely, and which too late."""
+    def _time(self, event_at: Floats, now: float) -> tuple[Bools, Bools, Ints]:
+        """Turn the event clock by a batch in its order; which records are timely, which too late, and rollup slots."""
         future = event_at > now + FUTURE_S
         bounded = np.where(future, 0.0, np.minimum(event_at, now + AHEAD_S))
         running = np.maximum.accumulate(np.maximum(bounded, self.clock))
@@ -168,7 +170,9 @@ class Pipeline:
         if running[-1] > self.clock:
             self.clock = float(running[-1])
         self._told_at = now
-        return ~late & ~future, late
+        five = event_at // ROLLUP_S
+        open_ = ~future & (five > running // ROLLUP_S - ROLLUP_SLOTS)
+        return ~late & ~future, late, np.where(open_, five, LASTING).astype(np.int64)
 
     def _grouped(self, classified: Classified, worth: Floats) -> Groups:
         counts = np.bincount(classified.of, minlength=len(classified.pool)).astype(np.float64)
@@ -187,6 +191,8 @@ class Pipeline:
         """Pass on what the labels have decided."""
         self._labels.sweep(self.clock)
         sources.overflow(self._into, self._labels.overflow)
+        if self._labels.retired:
+            rollup.retire(self.names, self._labels.retired)
         self._into.retire(self._labels.retired)
         self._labels.overflow, self._labels.retired = {}, []
 
@@ -216,5 +222,6 @@ def _rows(seen: Seen, index: Ints) -> Seen:
         verdict=seen.verdict[index],
         event_at=seen.event_at[index],
         slot=seen.slot[index],
+        rollup_slot=seen.rollup_slot[index],
         timely=seen.timely[index],
     )

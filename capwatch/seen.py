@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -12,6 +12,11 @@ from capwatch.cost import Cost
 from capwatch.ledger import Gathering, Sketch, Table, Totals
 from capwatch.ledger.series import Series
 from capwatch.record import Batch, Bools, Floats, Ints
+
+ROLLUP_S: Final = 300.0
+"""Length of a rollup's slot."""
+ROLLUP_SLOTS: Final = 4
+"""The slot that is filling and the three before: a record may be fifteen minutes late for its rollup."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,8 @@ class Seen:
     """s, epoch."""
     slot: Ints
     """Slice of 30 s of event time, or `capwatch.ledger.LASTING` for what counts for life only."""
+    rollup_slot: Ints
+    """Slot of five minutes, or `LASTING` for what is too late or too early for its rollup."""
     timely: Bools
     """False where the record is too late for the window or too far ahead of the clock."""
 

@@ -30,13 +30,13 @@ BACKWARDS_S: Final = 1.0
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _HEAD = re.compile(r"(?:\[(\d{1,5})\] )?(?:(\d{1,7})\.(\d\d)\.(\d{3})\.(\d{3}) [IWED] )?(.*)", re.ASCII | re.DOTALL)
 _OLD = re.compile(r" *(?:INFO|WARN|ERR|VERB) +\[ *\w+\] (.*?) \| tid=(.*)", re.ASCII)
-_KEY = re.compile(r"(\w+)=([^ ]*)", re.ASCII)
+_KEY = re.compile(r"\b(\w+)=([^ ]*)", re.ASCII)
 _JSON_LOG = re.compile(r'\{\s*"(?:type|tid|timestamp|time|level)"')
 _SLOT = re.compile(r"slot +(\w+): id +(\d{1,9}) \| task +(-?\d{1,18}) \| ?(.*)", re.ASCII)
 _SLOT_START = re.compile(r"slot +(?:print_timing|launch_slot_|release):")
 
 _TIMING = re.compile(r"(prompt eval|generation eval|eval|total) time +=")
-_TIME = re.compile(r"[a-z ]+ += +(\d{1,12}(?:\.\d+)?) ms(?: / +(\d{1,12}) (?:tokens|runs)\b|$)", re.ASCII)
+_TIME = re.compile(r" +(\d{1,12}(?:\.\d+)?) ms(?: / +(\d{1,12}) (?:tokens|runs)\b|$)", re.ASCII)
 _RELEASE = re.compile(r"stop processing: n_(?:past|tokens) = (\d{1,12}), truncated = ([01])\b", re.ASCII)
 _SLOTS = re.compile(
     r"initializing, n_slots = (\d{1,9}), n_ctx_slot = (\d{1,12})(?:, kv_unified = '(true|false)')?", re.ASCII
@@ -203,8 +203,8 @@ class Lines:
 
     def _timing(self, name: str, task: _Task, body: str, uptime: float | None, at: float | None) -> Verdict:
         """One of the lines `prompt eval time`, `eval time`, `total time`."""
-        kind = cast("re.Match[str]", _TIMING.match(body))[1]
-        found = _TIME.match(body)
+        timing = cast("re.Match[str]", _TIMING.match(body))
+        kind, found = timing[1], _TIME.match(body, timing.end())
         if not found or (kind != "total" and not found[2]):
             return Drop("malformed", "timing cut short")
         seconds = float(found[1]) * 1e-3

@@ -27,6 +27,8 @@ BLOCK_TOKENS: Final = 16
 """vLLM's default KV block. V0 and early V1 print blocks alone; the line after them corrects another size."""
 MOST_PROCESSES: Final = 64
 """Processes whose last preemption count is remembered; more than a node has engines."""
+FIRST: Final = "0"
+"""The index of an engine that names none."""
 REQUEST_LOGGERS: Final = frozenset({"logger.py", "request_logger.py"})
 """Files that print what clients wrote: nothing in their lines is believed, each continued line has the full prefix."""
 
@@ -36,10 +38,10 @@ _PREFIX = re.compile(
     r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d-\d\d \d\d:\d\d:\d\d) \[?(?:[\w.-]*/)*([\w.-]+):\d+\] ?", re.ASCII
 )
 _JSON_LOG = re.compile(r'\{\s*"(?:asctime|levelname|message|name|timestamp)"')
-_START = re.compile(r"vLLM (?:API )?server version ")
+_START = re.compile(r"vLLM (?:API )?server version |Initializing an? (?:V\d )?LLM engine ", re.ASCII)
 
 _ENGINE = re.compile(r"(?:Engine (\d{1,6})|\d{1,6} Engines Aggregated): ", re.ASCII)
-_RANK = re.compile(r"DP(\d{1,6})(?!\d)", re.ASCII)
+_RANK = re.compile(r"(?:DP|EngineCore_)(\d{1,4})(?!\d)", re.ASCII)
 _FIRST_PARTS = ("Avg prompt throughput: ", "Running: ")
 _PART = re.compile(r"([^:]+): (.+)")
 
@@ -47,7 +49,7 @@ _CAPACITY = re.compile(r"(?:[A-Z][\w+ ]* )?KV cache size: ")
 _TOKENS = re.compile(r"(\d[\d,]{0,15}) tokens\b", re.ASCII)
 _BLOCKS = re.compile(r"# \w+ blocks: (\d{1,12})\b", re.ASCII)
 _CONCURRENCY = re.compile(r"Maximum concurrency for (\d[\d,]{0,15}) tokens per request: (\d{1,12}\.\d+)x", re.ASCII)
-_PREEMPTED = re.compile(r"total\w*preemption\w*=(\d{1,12})\.?", re.ASCII)
+_PREEMPTED = re.compile(r"total\w{0,30}preemption\w{0,30}=(\d{1,12})\.?", re.ASCII)
 _V0_PREFIX = re.compile(r"Prefix cache hit rate: GPU: (\d{1,3}\.\d+)%", re.ASCII)
 
 _REQUESTS = re.compile(r"(\d{1,12}) reqs", re.ASCII)
@@ -79,12 +81,12 @@ class _Said(NamedTuple):
 
 
 class Lines:
-    """Reads one line at a time; remembers preemption counts, a start not told yet, and KV blocks of unknown size."""
+    """Reads one line at a time; remembers preemption counts, starts not told yet, and KV blocks of unknown size."""
 
     def __init__(self, options: Options) -> None:
         self._zone = options.zone
         self._preempted: dict[str, int] = {}
-        self._starts = 0
+        self._started: set[str] = set()
         self._blocks = 0
 
     def read(self, line: str, near: float) -> Verdict:
@@ -92,21 +94,22 @@ class Lines:
         said = self._strip(_COLOUR.sub("", line), near)
         if isinstance(said, Skip | Drop):
             return said
-        if _START.match(said.message):
-            self._preempted.clear()
-            self._starts += 1
-            return Skip("start of a server")
         if said.file in REQUEST_LOGGERS:
             return Skip("request line")
+        if _START.match(said.message):
+            self._preempted.clear()
+            self._started.add(_rank(said.process) or FIRST)
+            return Skip("start of an engine")
         verdict = self._understand(said)
         if not isinstance(verdict, EngineSample):
             return verdict
         if said.at is None or said.at == REFUSED:
             return Drop("bad_time")
         verdict.at = said.at
-        if self._starts:
-            verdict.starts = float(self._starts)
-            self._starts = 0
+        engine = verdict.engine or FIRST
+        if engine in self._started:
+            self._started.remove(engine)
+            verdict.starts = 1.0
         return verdict
 
     def _strip(self, line: str, near: float) -> _Said | Skip | Drop:
@@ -158,8 +161,7 @@ class Lines:
         return Skip("no statistics")
 
     def _capacity(self, said: _Said, tokens: int) -> EngineSample:
-        rank = _RANK.search(said.process)
-        return EngineSample(engine=str(int(rank[1])) if rank else None, kv_capacity_tokens=float(tokens))
+        return EngineSample(engine=_rank(said.process), kv_capacity_tokens=float(tokens))
 
     def _other_block_size(self, said: _Said, tokens: float) -> Verdict:
         """Sharpen the capacity by what fits at once: block sizes are powers of two, the product tells which."""
@@ -180,13 +182,13 @@ class Lines:
         return EngineSample(preemptions=float(total - before if total >= before else total))
 
     def save(self) -> object:
-        """Preemption counts by process, starts not told yet, KV blocks of unknown size."""
-        return [dict(self._preempted), self._starts, self._blocks]
+        """Preemption counts by process, engines whose start is not told yet, KV blocks of unknown size."""
+        return [dict(self._preempted), sorted(self._started), self._blocks]
 
     def load(self, saved: object) -> None:
         """Remember again what `save` gave."""
-        preempted, self._starts, self._blocks = cast("tuple[dict[str, int], int, int]", saved)
-        self._preempted = dict(preempted)
+        preempted, started, self._blocks = cast("tuple[dict[str, int], list[str], int]", saved)
+        self._preempted, self._started = dict(preempted), set(started)
 
 
 def _statistics(body: str, engine: str | None) -> EngineSample | Drop:
@@ -210,6 +212,12 @@ def _statistics(body: str, engine: str | None) -> EngineSample | Drop:
     if not wanted <= values.keys() or max(values.get(share, 0) for share in ("kv_utilisation", "prefix_hit_ratio")) > 1:
         return Drop("malformed", "statistics cut short")
     return EngineSample(engine=str(int(engine)) if engine else None, **values)
+
+
+def _rank(process: str) -> str | None:
+    """The data-parallel rank in the name of a process: the index of its engine."""
+    rank = _RANK.search(process)
+    return str(int(rank[1])) if rank else None
 
 
 def _whole(digits: str) -> int:

@@ -17,7 +17,7 @@ from capwatch.ledger.table import (
     Sketch,
     Table,
 )
-from capwatch.ledger.totals import Sums, Totals
+from capwatch.ledger.totals import Closed, Sums, Totals
 
 __all__ = [
     "BOUND",
@@ -33,6 +33,7 @@ __all__ = [
     "TENANT",
     "UNKNOWN",
     "Axis",
+    "Closed",
     "Delta",
     "Gathering",
     "Keys",

@@ -36,7 +36,9 @@ class Delta:
     """Sketch → slot of 30 s → (cell keys, counts)."""
     names: list[tuple[str, int, str]] = field(default_factory=list)
     retired: list[tuple[int, int]] = field(default_factory=list)
-    """(tenant, route) ids whose series go; tenant −1 means the route itself goes."""
+    """(tenant, route) ids whose series go."""
+    forgotten: list[tuple[str, int]] = field(default_factory=list)
+    """(axis, id) of names that go; a route takes the series that are its alone with it."""
 
 
 class Gathering:
@@ -85,6 +87,7 @@ class Gathering:
             {name: _counted(*parts) for name, parts in self._cells.items()},
             self.names.fresh(),
             self._retired,
+            self.names.gone(),
         )
         self._clear()
         return delta
@@ -108,7 +111,8 @@ def _counted(sketch: Sketch, parts: list[tuple[Ints, Ints]]) -> dict[int, tuple[
     """How often each cell occurs in each slot."""
     slots = np.concatenate([slots for slots, _ in parts])
     cells = np.concatenate([cells for _, cells in parts])
-    oldest = int(slots[slots > LASTING].min(initial=0)) - 1 if (slots > LASTING).any() else 0
+    timed = slots[slots > LASTING]
+    oldest = int(timed.min()) - 1 if len(timed) else 0
     shift = sketch.bits + CELL_BITS
     late = np.maximum(slots - oldest, 0)  # 0 stands for LASTING
     if int(late.max(initial=0)).bit_length() + shift > 62:

@@ -26,6 +26,7 @@ class Names:
         self._texts: dict[str, dict[int, str]] = {}
         self._next: dict[str, int] = {}
         self._fresh: list[tuple[str, int, str]] = []
+        self._gone: list[tuple[str, int]] = []
 
     def id(self, axis: str, text: str) -> int:
         """The id of a text, new if it has none."""
@@ -61,6 +62,11 @@ class Names:
         fresh, self._fresh = self._fresh, []
         return fresh
 
+    def gone(self) -> list[tuple[str, int]]:
+        """(axis, id) of the names taken away since the last call."""
+        gone, self._gone = self._gone, []
+        return gone
+
     def put(self, named: Iterable[tuple[str, int, str]]) -> None:
         """Take over names given elsewhere."""
         for axis, number, text in named:
@@ -70,6 +76,7 @@ class Names:
 
     def forget(self, axis: str, number: int) -> None:
         """Take a name away; its id is not given again."""
+        self._gone.append((axis, number))
         text = self._texts[axis].pop(number, None)
         if text is not None and self._ids[axis].get(text) == number:
             del self._ids[axis][text]

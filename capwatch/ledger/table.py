@@ -24,7 +24,7 @@ class Axis(NamedTuple):
 
 # Ids are never used twice, so the widths bound how many names a ledger can ever give; past that a name is `other`.
 TENANT = Axis("tenant", 20)
-ROUTE = Axis("route", 18)
+ROUTE = Axis("route", 16)
 MODEL = Axis("model", 12)
 POOL = Axis("pool", 8)
 CLASS = Axis("class", 8)
@@ -78,6 +78,8 @@ class Table(Keys):
     slot_s: float = 0.0
     """0: sums for life. Otherwise sums by slot of event time of this length, kept for ``slots`` of them."""
     slots: int = 0
+    closes: bool = False
+    """Whether a slot that ends is kept for the history, with the sketch that rolls up with the table."""
     level: bool = False
     """True for values that replace each other instead of adding up; NaN takes a value away."""
     retires: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -95,6 +97,8 @@ class Sketch(Keys):
     name: str
     lasting: bool
     recent: bool
+    rolls_up: str = ""
+    """The table by slots that its values are kept with, in the same slots."""
 
 
 RETIRED = Table((), "retired", ("requests", "tokens", "cost"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +57,16 @@ class Sums:
         self.keys, self.values = self.keys[rows], self.values[rows]
 
 
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A slot of a table that is complete: its sums, and the cells of the sketch that rolls up with it."""
+
+    table: str
+    slot: int
+    sums: Sums
+    cells: Cells
+
+
 class Totals:
     """All tables and sketches of the meters, with the clock and the names that go with them.
 
@@ -72,6 +83,10 @@ class Totals:
         self._lasting = {sketch.name: Cells() for sketch in self.sketches.values() if sketch.lasting}
         self._recent = {sketch.name: Window() for sketch in self.sketches.values() if sketch.recent}
 
+        self._rolling: dict[str, dict[int, Cells]] = {s.name: {} for s in self.sketches.values() if s.rolls_up}
+        self.closed: list[Closed] = []
+        """Slots that are complete and wait for the history; whoever has kept them takes them out."""
+
     def apply(self, delta: Delta) -> None:
         """Add a delta; the clock never goes back. Tables that no meter has any more are passed over."""
         self.names.put(delta.names)
@@ -85,7 +100,10 @@ class Totals:
             self._apply_slots(name, slots)
         for name, parts in delta.cells.items():
             self._apply_cells(name, parts)
-        self._retire(delta.retired)
+        self._retire(delta.retired, [number for axis, number in delta.forgotten if axis == ROUTE.name])
+        for axis, number in delta.forgotten:
+            self.names.forget(axis, number)
+        self.names.gone()
         self.advance(delta.clock)
 
     def _apply_slots(self, name: str, slots: Mapping[int, tuple[Ints, Floats]]) -> None:
@@ -99,6 +117,8 @@ class Totals:
                 self._lasting[name].add(keys, counts)
             if name in self._recent:
                 self._recent[name].add(slot, keys, counts)
+            if name in self._rolling:
+                self._rolling[name].setdefault(slot, Cells()).add(keys, counts)
 
     def advance(self, clock: float) -> None:
         """Turn the event clock (s, epoch); what has left a window goes."""
@@ -110,8 +130,13 @@ class Totals:
         for name, slots in self._slots.items():
             table = self.tables[name]
             oldest = math.floor(clock / table.slot_s) - table.slots + 1
-            for slot in [slot for slot in slots if slot < oldest]:
-                del slots[slot]
+            for slot in sorted(slot for slot in slots if slot < oldest):
+                sums = slots.pop(slot)
+                if table.closes:
+                    cells = [
+                        self._rolling[s.name].pop(slot, Cells()) for s in self.sketches.values() if s.rolls_up == name
+                    ]
+                    self.closed.append(Closed(name, slot, sums, cells[0] if cells else Cells()))
 
     def rows(self, table: Table) -> tuple[Ints, Floats]:
         """(keys ascending, values) of a table for life."""
@@ -144,13 +169,13 @@ class Totals:
         """The values of the last five minutes of event time."""
         return self._recent[sketch.name].running()
 
-    def _retire(self, retired: list[tuple[int, int]]) -> None:
-        """Move what retired pairs hold to `RETIRED` and let their rows go; a route alone lets its own rows go."""
-        if not retired:
+    def _retire(self, retired: list[tuple[int, int]], forgotten: list[int]) -> None:
+        """Move what retired pairs hold to `RETIRED` and let their rows go; forgotten routes let their own rows go."""
+        if not retired and not forgotten:
             return
         pairs = Keys((TENANT, ROUTE))
-        gone = np.array([pairs.pack(tenant, route) for tenant, route in retired if tenant >= 0], np.int64)
-        routes = np.array([route for tenant, route in retired if tenant < 0], np.int64)
+        gone = np.array([pairs.pack(tenant, route) for tenant, route in retired], np.int64)
+        routes = np.array(forgotten, np.int64)
         for name, sums in self._sums.items():
             table = self.tables[name]
             out = _belongs(table, sums.keys, gone, routes)
@@ -165,9 +190,52 @@ class Totals:
         for name, cells in self._lasting.items():
             series = np.unique(series_of(cells.arrays()[0]))
             cells.drop(series[_belongs(self.sketches[name], series, gone, routes)])
-        for tenant, route in retired:
-            if tenant < 0:
-                self.names.forget(ROUTE.name, route)
+
+    def save(self) -> dict[str, object]:
+        """Everything, in parts by name; a part that did not change is equal to what it was."""
+        parts: dict[str, object] = {"clock": self.clock, "names": self.names.save()}
+        parts |= {f"sums/{name}": [sums.keys, sums.values] for name, sums in self._sums.items()}
+        for name, slots in self._slots.items():
+            parts |= {f"slots/{name}/{slot}": [sums.keys, sums.values] for slot, sums in slots.items()}
+        parts |= {f"lasting/{name}": list(cells.arrays()) for name, cells in self._lasting.items()}
+        for name, window in self._recent.items():
+            parts |= {f"recent/{name}/{slot}": list(cells) for slot, cells in window.slices().items()}
+        for name, rolling in self._rolling.items():
+            parts |= {f"rolling/{name}/{slot}": list(cells.arrays()) for slot, cells in rolling.items()}
+        for one in self.closed:
+            parts[f"closed/{one.table}/{one.slot}"] = [one.sums.keys, one.sums.values, *one.cells.arrays()]
+        return parts
+
+    def load(self, parts: Mapping[str, Any]) -> None:
+        """Take over what `save` gave; parts of tables that are no longer there, or have other columns, are left."""
+        self.names.load(parts["names"])
+        for name, part in parts.items():
+            kind, _, rest = name.partition("/")
+            table, _, slot = rest.partition("/")
+            if kind == "sums" and table in self._sums and self._fits(table, part[1]):
+                self._sums[table].add(*part)
+            elif kind == "slots" and table in self._slots and self._fits(table, part[1]):
+                self._apply_slots(table, {int(slot): tuple(part)})
+            elif kind == "lasting" and table in self._lasting:
+                self._lasting[table].add(*part)
+            elif kind == "rolling" and table in self._rolling:
+                self._rolling[table].setdefault(int(slot), Cells()).add(*part)
+            elif kind == "closed" and table in self.tables:
+                sums = Sums(part[1].shape[1])
+                sums.add(*part[:2])
+                self.closed.append(Closed(table, int(slot), sums, Cells(*part[2:])))
+        # Windows open at the saved clock, so that no slice is too old for one that has not begun.
+        self.clock = parts["clock"]
+        for name in self._recent:
+            saved = {
+                int(key.rpartition("/")[2]): tuple(part)
+                for key, part in parts.items()
+                if key.startswith(f"recent/{name}/")
+            }
+            self._recent[name] = Window(math.floor(self.clock / SLICE), saved)
+
+    def _fits(self, table: str, values: Floats) -> bool:
+        return bool(values.shape[1] == len(self.tables[table].columns))
 
 
 def _belongs(keys: Keys, packed: Ints, pairs: Ints, routes: Ints) -> Bools:

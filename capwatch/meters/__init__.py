@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from capwatch.seen import Meter
 
 
-def shelf(config: Config) -> Sequence[Meter]:
-    """Every meter, made for this configuration, in alphabetical order of their files."""
-    return [import_module(f"{__name__}.{module.name}").METER(config) for module in iter_modules(__path__)]
+def shelf(config: Config, *, history: bool = True) -> Sequence[Meter]:
+    """Every meter, made for this configuration, in alphabetical order of their files.
+
+    ``history`` False leaves out those that only fill the history.
+    """
+    modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
+    return [module.METER(config) for module in modules if history or not getattr(module, "HISTORY_ONLY", False)]

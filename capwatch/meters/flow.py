@@ -19,7 +19,7 @@ from capwatch.sketch import SLICE, SLICES, index, pack, quantiles
 FLOW = Table((POOL,), "flow", ("arrivals", "departures"))
 PHASES = Table((POOL,), "phases", m.PHASES)
 RECENT = Table((POOL,), "recent_phases", m.PHASES, slot_s=SLICE, slots=SLICES)
-SECONDS = Table((POOL,), "seconds", ("arrivals", "departures"), slot_s=1, slots=1500)
+SECONDS = Table((POOL,), "seconds", ("arrivals", "departures"), slot_s=1, slots=1500, closes=True)
 """Counts by second of the last 25 minutes: five minutes, and behind them residences of up to 20."""
 RESIDENCE = Sketch((POOL,), "residence", lasting=False, recent=True)
 

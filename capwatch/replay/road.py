@@ -57,7 +57,7 @@ def replay(
     Raises:
         UsageError: a file cannot be read.
     """
-    pipeline = Pipeline(config, digest=hash)
+    pipeline = Pipeline(config, kept=False)
     totals = pipeline.totals()
     size = BLOCK if len(logs) <= MANY else BLOCK // MANY
     done = 0
