@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -18,14 +18,6 @@ NO_CLASS: Final = "unknown"
 _LABELS: Final = ("tenant", "route", "model", "engine")
 _REMEMBERED: Final = 50_000
 """Combinations of labels whose matches are remembered; hostile labels must not grow the memory."""
-
-
-class _Facts(NamedTuple):
-    pool: int
-    klass: int
-    ttft: float
-    tpot: float
-    e2e: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +51,10 @@ class Classifier:
         self._place = {pool.name: i for i, pool in enumerate(self.pools)}
         self._prefill = np.array([pool.prefill_tokens_per_second for pool in self.pools], np.float64)
         self._decode = np.array([pool.decode_tokens_per_second for pool in self.pools], np.float64)
-        self._known: dict[tuple[str, str], dict[tuple[str | None, ...], _Facts]] = {}
+        none = (None, None, None)
+        bounds = [*((slo.ttft, slo.tpot, slo.e2e) for slo in config.slo), none]
+        self._bounds = np.array([[math.nan if bound is None else bound for bound in row] for row in bounds], np.float64)
+        self._known: dict[tuple[str, str], dict[tuple[str | None, ...], int]] = {}
 
     def classify(self, source: str, pool: str | None, batch: Batch) -> Classified:
         """Match every request of a batch.
@@ -72,24 +67,29 @@ class Classifier:
             combined = combined * len(column.names) + column.codes
         first, of = grouped(combined)
         texts = {name: Texts(column.codes[first], column.names) for name, column in columns.items()}
-        labels = zip(*(map(column.names.__getitem__, column.codes.tolist()) for column in texts.values()), strict=True)
+        words = (map(column.names.__getitem__, column.codes.tolist()) for column in texts.values())
+        labels = list(zip(*words, strict=True))
         known = self._known.setdefault((source, pool or ""), {})
         if len(known) >= _REMEMBERED:
             known.clear()
-        facts = [known.get(one) or known.setdefault(one, self._match(source, pool, one)) for one in labels]
-        table = np.array(facts, np.float64).reshape(len(facts), len(_Facts._fields))
-        place = table[:, 0].astype(np.int64)
+        for one in set(labels) - known.keys():
+            known[one] = self._match(source, pool, one)
+        found = np.fromiter(map(known.__getitem__, labels), np.int64, len(first))
+        found, slo = np.divmod(found, len(self._bounds))
+        place, klass = np.divmod(found, len(self.classes))
+        targets = Targets(*self._bounds[slo].T)
         return Classified(
             of,
             texts,
             place,
-            table[:, 1].astype(np.int64),
-            Targets(table[:, 2], table[:, 3], table[:, 4]),
+            klass,
+            targets,
             self._prefill[place],
             self._decode[place],
         )
 
-    def _match(self, source: str, pool: str | None, texts: tuple[str | None, ...]) -> _Facts:
+    def _match(self, source: str, pool: str | None, texts: tuple[str | None, ...]) -> int:
+        """Positions of pool, class and targets, as one number."""
         labels = {"source": source, **{name: text or "" for name, text in zip(_LABELS, texts, strict=True)}}
         config = self._config
         place = self._place.get(pool or "")
@@ -97,9 +97,8 @@ class Classifier:
             hits = (i for i, one in enumerate(self.pools) if one.name != DEFAULT_POOL and one.match.hits(labels))
             place = next(hits, self._place[DEFAULT_POOL])
         klass = next((i for i, one in enumerate(config.classes) if one.match.hits(labels)), len(config.classes))
-        slo = next((one for one in config.slo if one.match.hits(labels)), None)
-        bounds = (slo.ttft, slo.tpot, slo.e2e) if slo else (None, None, None)
-        return _Facts(place, klass, *(math.nan if bound is None else bound for bound in bounds))
+        slo = next((i for i, one in enumerate(config.slo) if one.match.hits(labels)), len(config.slo))
+        return (place * len(self.classes) + klass) * len(self._bounds) + slo
 
 
 def grouped(keys: Ints) -> tuple[Ints, Ints]:

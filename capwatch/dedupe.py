@@ -35,6 +35,7 @@ class Seen:
         self._span = window_s / SEGMENTS
         self._digest = digest or _digest
         self._segments: dict[int, Hashes] = {}
+        self._news: list[tuple[int, Hashes]] = []
 
     def repeats(self, source: str, ids: Sequence[str | None], clock: float) -> Bools:
         """Which of these ids were seen before, in the window or earlier in this sequence; remembers them all.
@@ -45,19 +46,21 @@ class Seen:
         told = ids if _NO_ID.isdisjoint(ids) else [one for one in ids if one not in _NO_ID]
         if self._span <= 0 or not told:
             return repeated
+        now = int(clock // self._span)
+        self._expire(now)
         rows = slice(None) if told is ids else np.array([one not in _NO_ID for one in ids])
         hashes = np.array(list(map(self._digest, told)), np.int64).view(np.uint64)  # type: ignore[arg-type]
         hashes ^= np.uint64(xxh3_64_intdigest(source.encode()))
         ordered = np.sort(hashes)
         known = self._known(ordered)
         if not known.any() and (ordered[1:] != ordered[:-1]).all():
-            self._remember(ordered, clock)
+            self._remember(ordered, now)
             return repeated
         _, first = np.unique(hashes, return_index=True)
         again = np.ones(len(told), np.bool_)
         again[first] = False
         repeated[rows] = again | np.isin(hashes, ordered[known])
-        self._remember(np.unique(ordered[~known]), clock)
+        self._remember(np.unique(ordered[~known]), now)
         return repeated
 
     def _known(self, ordered: Hashes) -> Bools:
@@ -68,17 +71,32 @@ class Seen:
             known |= segment[place] == ordered
         return known
 
-    def _remember(self, fresh: Hashes, clock: float) -> None:
+    def _remember(self, fresh: Hashes, now: int) -> None:
         if not len(fresh):
             return
-        now = int(clock // self._span)
+        self._news.append((now, fresh))
         # Both parts are sorted, and a stable sort merges sorted runs.
         self._segments[now] = np.sort(np.concatenate([self._segments.get(now, fresh[:0]), fresh]), kind="stable")
         room = MOST
         for number in sorted(self._segments, reverse=True):
             room -= len(self._segments[number])
-            if number < now - SEGMENTS or (room < 0 and number != now):
+            if room < 0 and number != now:
                 del self._segments[number]
+
+    def _expire(self, now: int) -> None:
+        """Forget what is older than the window, and what was numbered by another length of it."""
+        self._segments = {n: segment for n, segment in self._segments.items() if now - SEGMENTS <= n <= now}
+
+    def news(self) -> list[tuple[int, bytes]]:
+        """Ids remembered since the last call, as bytes by segment."""
+        news, self._news = self._news, []
+        return [(number, fresh.tobytes()) for number, fresh in news]
+
+    def absorb(self, news: Iterable[tuple[int, bytes]]) -> None:
+        """Remember what `news` gave elsewhere."""
+        for number, data in news:
+            self._remember(np.frombuffer(data, np.uint64), number)
+        self._news = []
 
     def save(self) -> dict[int, bytes]:
         """Segments by number, as bytes; closed ones stay the same between saves."""

@@ -25,6 +25,7 @@ class ConfigError(UsageError):
         file: the configuration file as it was named, or the environment variable that overrides it.
         path: the key, such as ``sources[0].format``; empty for the file as a whole.
         line: line in ``file``, counted from 1; None where there is none.
+        text: what is wrong there.
 
     >>> str(ConfigError("unknown key; did you mean 'format'?", "capwatch.yml", "sources[0].formt", 12))
     "capwatch.yml:12: sources[0].formt: unknown key; did you mean 'format'?"
@@ -36,6 +37,7 @@ class ConfigError(UsageError):
         self.file = file
         self.path = path
         self.line = line
+        self.text = text
 
 
 class StateError(CapwatchError):

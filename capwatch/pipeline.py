@@ -5,7 +5,7 @@ No I/O and no clock: the time comes with each call. One pipeline is one reading 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,17 +13,21 @@ import numpy as np
 
 from capwatch import cost, slo
 from capwatch.classes import Classified, Classifier
-from capwatch.config.schema import Config
+from capwatch.config.schema import DEFAULT_POOL, Config
 from capwatch.dedupe import Seen as SeenIds
 from capwatch.dialect import Decoded
-from capwatch.labels import Labels
-from capwatch.ledger import CLASS, LASTING, POOL, SOURCE, Delta, Gathering, Names, Totals
-from capwatch.meters import rollup, shelf, sources
+from capwatch.dialect.vocabulary import replica_name
+from capwatch.fleet import PATIENCE_S, Fleet
+from capwatch.labels import Labels, own
+from capwatch.ledger import CLASS, LASTING, POOL, SOURCE, Delta, Gathering, Names, Table, Totals
+from capwatch.meters import commits, files, rollup, shelf, sources
+from capwatch.meters import engine as fleet
 from capwatch.meters.classes import COUNTS
-from capwatch.meters.costs import ABANDONED
-from capwatch.meters.flow import FLOW, PHASES
+from capwatch.meters.costs import ABANDONED, COST
+from capwatch.meters.flow import FLOW, PHASES, book_measured
+from capwatch.meters.requests import TOKENS
 from capwatch.metrics import DROP_REASONS
-from capwatch.record import Batch, Bools, Floats, Ints
+from capwatch.record import Bools, EngineSample, Floats, Ints
 from capwatch.seen import ROLLUP_S, ROLLUP_SLOTS, Groups, Meter, Seen
 from capwatch.sketch import SLICE, SLICES
 
@@ -40,6 +44,8 @@ class Origin:
     source: str
     pool: str | None = None
     """The pool that the source's configuration names, if any."""
+    engine: str = ""
+    """The engine that writes these lines, in logs of engines."""
     counts: bool = True
     """Whether its records are requests of their own (contract, section 2a)."""
 
@@ -69,12 +75,25 @@ class Pipeline:
         self.clock = 0.0
         """Event clock, s: the newest event time, bounded by the wall clock."""
         self._told_at = 0.0
+        self._heard_at = 0.0
         self._config = config
         self._classifier = Classifier(config)
         hashed = config.privacy.tenant == "hash"
-        self._labels = Labels(config.limits, self.names, secret=secret, hash_tenants=hashed)
+        bounds = sum(bound is not None for one in config.slo for bound in (one.ttft, one.tpot, one.e2e))
+        self._labels = Labels(
+            config.limits,
+            self.names,
+            own=own(len(config.sources), len(self._classifier.pools), len(self._classifier.classes), bounds),
+            bounds=bounds,
+            secret=secret,
+            hash_tenants=hashed,
+        )
+        self._fleet = Fleet()
         self._ids = SeenIds(config.dedupe.window, None if kept else hash)
         self._into = Gathering(self.names)
+        self.secret = secret
+        self.pending = 0
+        """Lines taken since the last freeze."""
         self._begin(config)
 
     def totals(self) -> Totals:
@@ -89,17 +108,22 @@ class Pipeline:
         """
         source = self.names.id(SOURCE.name, origin.source)
         batch = decoded.batch
-        repeated = self._repeats(origin, batch)
+        if len(batch) and origin.counts:
+            timely, late, rollup_slot = self._time(batch.event_at, now)
+            self._sweep()
+        repeated = self._ids.repeats(origin.source, batch.dedupe_key, self._reached(now))
         lost = _lines_lost(decoded, repeated)
+        self.pending += decoded.read
+        for _, sample in decoded.samples:
+            self.hear(origin.pool or DEFAULT_POOL, replica_name(origin.engine, sample.engine), sample)
         counts = (decoded.read, decoded.counted - lost, decoded.skipped + lost)
         sources.lines(self._into, source, counts, decoded.dropped)
         if not len(batch) or not origin.counts:
             return
-        timely, late, rollup_slot = self._time(batch.event_at, now)
         classified = self._classifier.classify(origin.source, origin.pool, batch)
         of = classified.of
         charged = cost.of(batch, classified.prefill_rate[of], classified.decode_rate[of])
-        groups = self._grouped(classified, np.where(repeated, 0.0, np.nan_to_num(charged.total)))
+        groups = self._grouped(classified, charged.total, ~repeated, self._reached(now))
         sources.duplicates(self._into, groups.route[of[repeated]])
         sources.late(self._into, source, int((late & ~repeated).sum()))
         targets = slo.Targets(*(bound[of] for bound in classified.targets))
@@ -119,28 +143,85 @@ class Pipeline:
         if len(seen.batch):
             for meter in self.meters:
                 meter.measure(seen, self._into)
-        self._settle()
+        sources.overflow(self._into, self._labels.overflow)
+        self._labels.overflow = {}
+
+    def hear(
+        self,
+        pool: str,
+        engine: str,
+        sample: EngineSample | None,
+        *,
+        patience: float = PATIENCE_S,
+        state: str | None = None,
+    ) -> None:
+        """Take in what an engine told, see `Fleet.hear`."""
+        if sample is not None and sample.at is not None:
+            self._heard_at = max(self._heard_at, sample.at)
+        news = self._fleet.hear(pool, engine, sample, patience=patience, state=state)
+        if news is None:
+            return
+        fleet.book(self._into, news)
+        if sample is not None and sample.running is not None and sample.waiting is not None and sample.at is not None:
+            book_measured(self._into, pool, engine, sample.at, sample.running + sample.waiting)
 
     def tick(self, now: float) -> None:
-        """Let the event clock run on with the wall clock while the logs are silent."""
+        """Let the event clock run on with the wall clock while the logs are silent, and with what engines tell."""
+        self.clock = max(self.clock, min(self._heard_at, now + AHEAD_S))
         if self._told_at and now > self._told_at:
             self.clock += now - self._told_at
             self._told_at = now
-            self._settle()
+            self._sweep()
+            for news in self._fleet.expire(self.clock):
+                fleet.book(self._into, news)
+
+    def book_files(self, source: str, numbers: tuple[float, ...], lost: Mapping[str, int]) -> None:
+        """Set what a follower tells of a source's files, see `capwatch.meters.files.book`."""
+        files.book(self._into, self.names.id(SOURCE.name, source), numbers, lost)
+
+    def count_reset(self, reason: str) -> None:
+        """Count that the state had to begin anew."""
+        commits.reset(self._into, reason)
 
     def freeze(self) -> Delta:
         """The increments since the last call."""
+        self.pending = 0
         return self._into.freeze(self.clock)
+
+    def inherit(self, other: Pipeline) -> None:
+        """Go on from another pipeline of the same names: what it gathered and has not frozen counts here."""
+        other._into.add_to(self._into)
+        self.pending, self._told_at = other.pending, other._told_at
+
+    def news(self) -> list[tuple[int, bytes]]:
+        """Request ids remembered since the last call: they go with the increments of `freeze`."""
+        return self._ids.news()
+
+    def absorb(self, delta: Delta, news: Iterable[tuple[int, bytes]]) -> None:
+        """Remember what led to a delta that was frozen before a restart; `names` already holds its names."""
+        nothing = (np.empty(0, np.int64), None)
+        models, pools = (delta.sums.get(table.name, nothing)[0] for table in (TOKENS, COST))
+        self._labels.absorb(_rows_of(TOKENS, models), _rows_of(COST, pools), delta.retired, delta.clock)
+        self._ids.absorb(news)
+        self.clock = max(self.clock, delta.clock)
 
     def save(self) -> Mapping[str, object]:
         """What the pipeline remembers beside the totals, as plain builtins."""
-        return {"clock": self.clock, "labels": self._labels.save(), "ids": list(self._ids.save().items())}
+        return {
+            "clock": self.clock,
+            "told_at": self._told_at,
+            "labels": self._labels.save(),
+            "ids": list(self._ids.save().items()),
+            "fleet": self._fleet.save(),
+        }
 
     def load(self, saved: Mapping[str, object]) -> None:
         """Remember again what `save` gave."""
         self.clock = saved["clock"]  # type: ignore[assignment]
+        self._told_at = saved["told_at"]  # type: ignore[assignment]
         self._labels.load(saved["labels"])  # type: ignore[arg-type]
         self._ids.load(saved["ids"])  # type: ignore[arg-type]
+        self._fleet.load(saved["fleet"])  # type: ignore[arg-type]
 
     def _begin(self, config: Config) -> None:
         """Series of capwatch itself and of pools start at 0, so that a rate sees their first step."""
@@ -149,6 +230,7 @@ class Pipeline:
             source = self.names.id(SOURCE.name, one.name)
             sources.lines(into, source, (0, 0, 0), dict.fromkeys(DROP_REASONS, 0))
             sources.late(into, source, 0)
+        commits.reset(into, None)
         sources.overflow(into, dict.fromkeys(("tenant", "route", "model", "tenant_route", "series"), 0.0))
         pools = self._pools = np.array([self.names.id(POOL.name, pool.name) for pool in self._classifier.pools])
         self._classes = np.array([self.names.id(CLASS.name, name) for name in self._classifier.classes])
@@ -157,9 +239,9 @@ class Pipeline:
         keys = COUNTS.pack(np.repeat(pools, len(self._classes)), np.tile(self._classes, len(pools)))
         into.add(COUNTS, keys, np.zeros(len(keys)), np.zeros(len(keys)))
 
-    def _repeats(self, origin: Origin, batch: Batch) -> Bools:
-        keys = [key or one for key, one in zip(batch.dedupe_key, batch.request_id, strict=True)]
-        return self._ids.repeats(origin.source, keys, self.clock)
+    def _reached(self, now: float) -> float:
+        """The event clock; before the first event, the wall clock."""
+        return self.clock or now
 
     def _time(self, event_at: Floats, now: float) -> tuple[Bools, Bools, Ints]:
         """Turn the event clock by a batch in its order; which records are timely, which too late, and rollup slots."""
@@ -174,27 +256,30 @@ class Pipeline:
         open_ = ~future & (five > running // ROLLUP_S - ROLLUP_SLOTS)
         return ~late & ~future, late, np.where(open_, five, LASTING).astype(np.int64)
 
-    def _grouped(self, classified: Classified, worth: Floats) -> Groups:
-        counts = np.bincount(classified.of, minlength=len(classified.pool)).astype(np.float64)
-        costs = np.bincount(classified.of, worth, len(classified.pool)).astype(np.float64, copy=False)
-        labelled = self._labels.label(classified.texts, counts, costs, self.clock)
+    def _grouped(self, classified: Classified, worth: Floats, counted: Bools, clock: float) -> Groups:
+        """Give each group its names, by what those of its requests that count are worth."""
+        groups = len(classified.pool)
+        counts = np.bincount(classified.of, counted, groups).astype(np.float64, copy=False)
+        worth = np.where(counted, np.nan_to_num(worth), 0.0)
+        costs = np.bincount(classified.of, worth, groups).astype(np.float64, copy=False)
+        pool = self._pools[classified.pool]
+        labelled = self._labels.label(classified.texts, pool, counts, costs, clock)
         return Groups(
             of=classified.of,
             tenant=labelled.tenant,
             route=labelled.route,
             model=labelled.model,
-            pool=self._pools[classified.pool],
+            pool=pool,
             klass=self._classes[classified.klass],
         )
 
-    def _settle(self) -> None:
-        """Pass on what the labels have decided."""
+    def _sweep(self) -> None:
+        """Retire what the clock says is silent, before it is heard of again: who returns starts anew."""
         self._labels.sweep(self.clock)
-        sources.overflow(self._into, self._labels.overflow)
         if self._labels.retired:
             rollup.retire(self.names, self._labels.retired)
-        self._into.retire(self._labels.retired)
-        self._labels.overflow, self._labels.retired = {}, []
+            self._into.retire(self._labels.retired)
+            self._labels.retired = []
 
 
 def empty(meters: Sequence[Meter]) -> Totals:
@@ -202,6 +287,11 @@ def empty(meters: Sequence[Meter]) -> Totals:
     return Totals(
         [table for meter in meters for table in meter.tables], [sketch for meter in meters for sketch in meter.sketches]
     )
+
+
+def _rows_of(table: Table, keys: Ints) -> Iterable[tuple[int, int, int]]:
+    """The ids behind keys of a table with three axes."""
+    return zip(*(ids.tolist() for ids in table.unpack(keys)), strict=True)
 
 
 def _lines_lost(decoded: Decoded, repeated: Bools) -> int:

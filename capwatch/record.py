@@ -143,6 +143,7 @@ class Batch:
     request_id: Sequence[str | None]
     attempt_group: Sequence[str | None]
     dedupe_key: Sequence[str | None]
+    """What a duplicate row shares with the row; the request_id where the dialect says nothing else."""
     outcome: Ints
     """Index into `OUTCOMES`, −1 where neither outcome nor status was told."""
     usage: Ints
@@ -181,10 +182,10 @@ class Batch:
             labels={name: Texts.of(texts(name)) for name in LABELS},
             request_id=texts("request_id"),
             attempt_group=texts("attempt_group"),
-            dedupe_key=texts("dedupe_key"),
+            dedupe_key=_either(columns.get("dedupe_key"), texts("request_id")),
             outcome=_codes(columns.get("outcome"), OUTCOMES, n),
             usage=_codes(columns.get("usage"), USAGES, n),
-            status=np.nan_to_num(_floats(columns.get("status"), n), nan=-1.0).astype(np.int64),
+            status=_statuses(_floats(columns.get("status"), n)),
             stream=np.nan_to_num(_floats(columns.get("stream"), n), nan=-1.0).astype(np.int64),
             limiter=_codes(columns.get("rate_limited_by"), LIMITERS, n),
             cache_hit=_flags(columns.get("cache_hit"), n),
@@ -274,10 +275,21 @@ def _told(name: str | None) -> str | None:
     return None if name in MISSING else name
 
 
+def _either(given: Sequence[object] | None, otherwise: Sequence[str | None]) -> Sequence[str | None]:
+    if given is None or given.count(None) == len(given):
+        return otherwise
+    return [one if key is None else str(key) for key, one in zip(given, otherwise, strict=True)]
+
+
 def _floats(values: Sequence[object] | None, n: int) -> Floats:
     if values is None or values.count(None) == n:
         return np.full(n, np.nan)
     return np.array(values, dtype=np.float64)
+
+
+def _statuses(told: Floats) -> Ints:
+    """HTTP statuses; what has no three digits is none."""
+    return np.where((told >= 0) & (told < 1000), told, -1.0).astype(np.int64)
 
 
 def _flags(values: Sequence[object] | None, n: int) -> Bools:

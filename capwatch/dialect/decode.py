@@ -91,7 +91,7 @@ class Decoder:
                     samples.append((line, found_here))
         if requests or not columns:
             columns.append(Batch.of(requests))
-        batch = columns[0] if len(columns) == 1 else Batch.join(columns)
+        batch, rows = _joined(columns, rows)
         for line, sample in samples:
             sample.at = written.get(line, near) if sample.at is None else sample.at
         spare = np.nan if self._form.clock else near
@@ -167,6 +167,14 @@ class Decoder:
             self._reader.load(saved[0])
             if self._wrapper:
                 self._wrapper.load(saved[1])
+
+
+def _joined(parts: Sequence[Batch], rows: list[int]) -> tuple[Batch, list[int]]:
+    """One batch in the order of the file, which decides what is late, what is a repeat, and who gets a name first."""
+    if len(parts) == 1:
+        return parts[0], rows
+    order = np.argsort(rows, kind="stable")
+    return Batch.join(parts).take(order), np.array(rows, np.int64)[order].tolist()
 
 
 def _settled(

@@ -36,18 +36,16 @@ def settle(batch: Batch, near: Floats) -> Ints:
         int64[n]: 0 for a good row, otherwise the reason to drop it, 1 + its index in (`bad_time`, `bad_number`).
     """
     n = batch.numbers
-    refused = np.zeros(len(batch), np.bool_)
-    for name in NUMBERS:
-        refused |= _clean(n[name], name)
+    refused = {name: _clean(n[name], name) for name in NUMBERS}
     useful = np.zeros(len(batch), np.bool_)
     for name in (*TOKENS, *DURATIONS):
         useful |= ~np.isnan(n[name])
     timeless = _times(n, near)
-    _tokens(batch)
+    _tokens(batch, refused["prompt_tokens"])
     _first_token(batch)
     _phases(n)
     _outcome(batch)
-    return np.where(timeless, 1, np.where(refused & ~useful, 2, 0))
+    return np.where(timeless, 1, np.where(np.any([*refused.values()], axis=0) & ~useful, 2, 0))
 
 
 DROPS: Final = ("", "bad_time", "bad_number")
@@ -82,12 +80,15 @@ def _times(n: dict[str, Floats], near: Floats) -> Bools:
     return np.isnan(start) & np.isnan(end)
 
 
-def _tokens(batch: Batch) -> None:
-    """Zero prompt tokens mean unknown; cached is a part of the prompt; usage says what is left."""
+def _tokens(batch: Batch, refused: Bools) -> None:
+    """Zero prompt tokens mean unknown; cached is a part of the prompt; usage says what is left.
+
+    Zero output tokens beside no prompt are a usage that nobody sent; beside a refused prompt they are told.
+    """
     n = batch.numbers
     prompt, cached, output = n["prompt_tokens"], n["cached_tokens"], n["output_tokens"]
     prompt[prompt == 0] = np.nan
-    output[np.isnan(prompt) & (output == 0)] = np.nan
+    output[np.isnan(prompt) & ~refused & (output == 0)] = np.nan
     np.copyto(cached, np.minimum(cached, prompt), where=~np.isnan(prompt))
     cached[np.isnan(prompt)] = np.nan
     known = ~np.isnan(prompt) | ~np.isnan(output)

@@ -220,3 +220,12 @@ def spelled(name: str) -> str:
     'vllm_num_requests_running'
     """
     return name.replace(":", "_", 1)
+
+
+def replica_name(engine: str, index: str | None) -> str:
+    """The label of a replica, from a page or a log: the configured name for the only or first one, else name/index.
+
+    >>> replica_name("vllm-0", None), replica_name("vllm-0", "0"), replica_name("vllm-0", "1")
+    ('vllm-0', 'vllm-0', 'vllm-0/1')
+    """
+    return engine if index in (None, "0") else f"{engine}/{index}"

@@ -6,6 +6,18 @@ names of keys, never the value of a key that the format does not know.
 
 from capwatch.explain.fit import Fit, best_fit, find_wrapper
 from capwatch.explain.judge import Flushing, Judged, explain
+from capwatch.explain.page import PAGE, explain_page
 from capwatch.explain.show import as_json, as_text
 
-__all__ = ["Fit", "Flushing", "Judged", "as_json", "as_text", "best_fit", "explain", "find_wrapper"]
+__all__ = [
+    "PAGE",
+    "Fit",
+    "Flushing",
+    "Judged",
+    "as_json",
+    "as_text",
+    "best_fit",
+    "explain",
+    "explain_page",
+    "find_wrapper",
+]

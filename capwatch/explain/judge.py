@@ -40,9 +40,9 @@ class Flushing(Protocol):
 
 
 def explain(
-    lines: Iterable[bytes], form: Format, options: Options, wrapper: Wrapper | None = None, near: float = 0.0
+    lines: Iterable[bytes | None], form: Format, options: Options, wrapper: Wrapper | None = None, near: float = 0.0
 ) -> Iterator[Judged]:
-    """Judge lines (without their line feeds) in order: one result a line.
+    """Judge lines (without their line feeds; None is one that is too long) in order: one result a line.
 
     Results wait while a wrapper holds parts of a longer line, and to the end where the reader holds records back.
     ``near`` (s, epoch) stands in for the clock of logs that have none, or no year: the time of reading.
@@ -72,7 +72,9 @@ def records(decoded: Decoded) -> list[Record]:
     return [*map(decoded.batch.row, range(len(decoded.batch))), *(sample for _, sample in decoded.samples)]
 
 
-def _judge(number: int, line: bytes, decoder: Decoder, near: float, around: _Opened | None) -> Judged:
+def _judge(number: int, line: bytes | None, decoder: Decoder, near: float, around: _Opened | None) -> Judged:
+    if line is None:
+        return Judged(number, "drop", reason="too_long", inner=b"")
     decoded = decoder.decode(line + b"\n", near)
     inner = around.inner if around else line
     found = records(decoded)

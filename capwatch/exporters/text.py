@@ -90,6 +90,12 @@ class Writer:
                 if text:
                     yield series.metric, text
 
+    def series(self, shown: Iterable[Series]) -> Iterator[tuple[Metric, Ints, list[str]]]:
+        """For each metric that has a text form, its keys and the sample lines of each key in one text."""
+        for series in shown:
+            if series.metric.kind in _TYPES:
+                yield series.metric, series.keys, self._family(series).lines
+
     @staticmethod
     def about(metric: Metric, *, openmetrics: bool) -> bytes:
         """The lines about a family."""
@@ -136,27 +142,28 @@ class Writer:
 
     def _write(self, family: _Family, series: Series, rows: Ints) -> None:
         """Write the lines of some series again."""
-        heads = [series.metric.name + column.suffix for column in series.columns]
-        tails = ["".join(f',{name}="{label(value)}"' for name, value in column.labels) for column in series.columns]
-        own = self._labels(series, rows)
-        for row, labels in zip(rows.tolist(), own, strict=True):
+        name, labelled = series.metric.name, bool(series.axes.axes)
+        tails = [",".join(f'{one}="{label(text)}"' for one, text in column.labels) for column in series.columns]
+        heads = [
+            name + column.suffix + ("{" if labelled or tail else "")
+            for column, tail in zip(series.columns, tails, strict=True)
+        ]
+        tails = [f"{',' if labelled and tail else ''}{tail}{'}' if labelled or tail else ''} " for tail in tails]
+        for row, labels in zip(rows.tolist(), self._labels(series, rows), strict=True):
             values = series.values[row].tolist()
             family.lines[row] = "".join(
-                f"{head}{_braces(labels + tail)} {number(value)}\n"
+                f"{head}{labels}{tail}{value!r}\n"
                 for head, tail, value in zip(heads, tails, values, strict=True)
-                if value == value  # noqa: PLR0124 - NaN is an absent sample
+                if value == value  # noqa: PLR0124 - NaN is an absent sample; totals are never infinite
             )
         self.rendered += len(rows)
         family.text = "".join(family.lines).encode()
 
     def _labels(self, series: Series, rows: Ints) -> list[str]:
-        """The labels of some series, each with a comma before it."""
+        """The labels of some series, without braces."""
         columns = []
         for axis, ids in zip(series.axes.axes, series.axes.unpack(series.keys[rows]), strict=True):
             texts = axis.values or self.names.texts(axis.name)
-            columns.append([f',{axis.name}="{label(texts[one])}"' for one in ids.tolist()])
-        return ["".join(parts) for parts in zip(*columns, strict=True)] if columns else [""] * len(rows)
-
-
-def _braces(labels: str) -> str:
-    return f"{{{labels[1:]}}}" if labels else ""
+            spelled = {one: f'{axis.name}="{label(texts[one])}"' for one in np.unique(ids).tolist()}
+            columns.append(map(spelled.__getitem__, ids.tolist()))
+        return [",".join(parts) for parts in zip(*columns, strict=True)] if columns else [""] * len(rows)

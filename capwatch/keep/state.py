@@ -1,8 +1,9 @@
 """The hot state: one SQLite file that gets one delta a commit, and now and then a checkpoint that folds the deltas.
 
-Promises: what `append` returned from is on disk (WAL, synchronous=FULL); deltas and checkpoint chunks carry their own
-checksums, since SQLite has none for its pages; a state of a newer version is refused; a damaged one is moved aside,
-never silently thrown away.
+Promises: what `append` returned from is on disk (WAL, synchronous=FULL); deltas, chunks and the list of the chunks
+carry checksums, since SQLite has none for its pages; a state of a newer version is refused; a damaged one is moved
+aside, never silently thrown away. One exception: damage in the write-ahead log that a crash has left cannot be told
+from its torn end, so it ends the log there, and the state is that of an earlier commit, whole.
 """
 
 from __future__ import annotations
@@ -10,25 +11,27 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+import struct
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Any, Final
 
-from xxhash import xxh3_64_intdigest
+from xxhash import xxh3_64, xxh3_64_intdigest
 
 from capwatch.errors import StateError
-from capwatch.keep.codec import Damaged, pack, unpack
+from capwatch.keep.codec import DamagedError, pack, unpack
+from capwatch.keep.database import judged, opened, set_aside
+
+__all__ = ["VERSION", "DamagedError", "Lock", "State", "set_aside"]
 
 VERSION: Final = 1
 """Of the layout of the state. A change of it needs a migration from every older one."""
-BUSY_MS: Final = 2000
-"""Nobody else writes the state; a reader such as a backup may hold it for a moment."""
 
 _SCHEMA: Final = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE chunk (name TEXT PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE delta (number INTEGER PRIMARY KEY, data BLOB NOT NULL);
 """
+_SEAL: Final = struct.Struct("<qQ")
 
 
 class Lock:
@@ -47,9 +50,10 @@ class Lock:
             raise StateError(f"{folder}: {error.strerror}; name another with --state-dir") from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except OSError as error:
             os.close(self._file)
-            raise StateError(f"{folder}: held by another capwatch; stop that one or name another --state-dir") from None
+            why = "held by another capwatch; stop that one or" if isinstance(error, BlockingIOError) else error.strerror
+            raise StateError(f"{folder}: {why} name another with --state-dir") from None
 
     def release(self) -> None:
         """Give it up."""
@@ -63,42 +67,26 @@ class State:
         """Open or create the state.
 
         Raises:
-            Damaged: it is not a state that this program wrote; see `set_aside`.
-            StateError: its version is newer.
+            DamagedError: it is not a state that this program wrote; see `set_aside`.
+            StateError: its version is newer, or it cannot be made.
             sqlite3.Error: it cannot be opened now, as on a full disk.
         """
         self.path = os.path.join(folder, "capwatch.db")
+        self.number = 0
+        """Of the last delta, once `deltas` has been read to its end."""
         self._sums: dict[str, int] = {}
+        self._db = opened(self.path, _SCHEMA, VERSION)
         try:
-            self._open()
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise
-            raise Damaged(str(error)) from None
-
-    def _open(self) -> None:
-        fresh = (
-            not os.path.exists(self.path) or (os.path.getsize(self.path) == 0 and not os.path.exists(f"{self.path}-wal"))
-        )
-        if not fresh and os.path.getsize(self.path) == 0:
-            raise Damaged("the file is empty")
-        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-        self._db.execute(f"PRAGMA busy_timeout={BUSY_MS}")
-        # WAL appends a commit in one place; FULL syncs it, for NORMAL could take back on power loss what was shown.
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=FULL")
-        version = int(self._db.execute("PRAGMA user_version").fetchone()[0])
-        if version > VERSION:
+            self._check()
+        except BaseException:
             self.close()
-            raise StateError(
-                f"{self.path}: written by a newer capwatch (state version {version}, this one knows {VERSION}); "
-                "upgrade, or begin anew with --state.reset"
-            )
-        if fresh:
-            self._db.executescript(f"BEGIN;{_SCHEMA}PRAGMA user_version={VERSION};COMMIT;")
-        elif version != VERSION or self._db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
-            raise Damaged("not a state of capwatch, or its pages are damaged")
+            raise
+
+    def _check(self) -> None:
+        with judged():
+            found = self._db.execute("PRAGMA integrity_check(1)").fetchone()
+        if found != ("ok",):
+            raise DamagedError("its pages are not what was written")
 
     def append(self, number: int, value: object) -> int:
         """Make a delta durable; its size in bytes.
@@ -120,13 +108,14 @@ class State:
         sums = {name: xxh3_64_intdigest(data) for name, data in packed.items()}
         changed = [(name, data) for name, data in packed.items() if self._sums.get(name) != sums[name]]
         gone = [(name,) for name in self._sums.keys() - sums.keys()]
+        meta = [("number", number), ("seal", _seal(number, sums))]
         with closing(self._db.cursor()) as cursor:
             cursor.execute("BEGIN IMMEDIATE")
             try:
                 cursor.executemany("INSERT OR REPLACE INTO chunk VALUES (?, ?)", changed)
                 cursor.executemany("DELETE FROM chunk WHERE name = ?", gone)
                 cursor.execute("DELETE FROM delta WHERE number <= ?", (number,))
-                cursor.execute("INSERT OR REPLACE INTO meta VALUES ('number', ?)", (number,))
+                cursor.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", meta)
                 cursor.execute("COMMIT")
             except sqlite3.Error:
                 if self._db.in_transaction:
@@ -139,52 +128,46 @@ class State:
         """The last checkpoint; empty where there is none.
 
         Raises:
-            Damaged: a chunk is not what was written.
+            DamagedError: a chunk is missing or is not what was written.
         """
         found = dict(self._rows("SELECT name, data FROM chunk"))
-        self._sums = {name: xxh3_64_intdigest(data) for name, data in found.items()}
-        return {name: unpack(data) for name, data in found.items()}
+        values = {name: unpack(data) for name, data in found.items()}
+        sums = {name: xxh3_64_intdigest(data) for name, data in found.items()}
+        meta = dict(self._rows("SELECT key, value FROM meta"))
+        if (found or meta.keys() != {"version"}) and meta.get("seal") != _seal(meta.get("number"), sums):
+            raise DamagedError("the chunks are not those of the last checkpoint")
+        self._sums = sums
+        return values
 
     def deltas(self) -> Iterator[tuple[int, Any]]:
         """Number and value of every delta since the checkpoint, in order.
 
         Raises:
-            Damaged: one is not what was written, or one is missing.
+            DamagedError: one is not what was written, or one is missing.
         """
-        expected = self._db.execute("SELECT value FROM meta WHERE key = 'number'").fetchone()
-        last = expected[0] if expected else 0
+        last = dict(self._rows("SELECT key, value FROM meta")).get("number", 0)
         for number, data in self._rows("SELECT number, data FROM delta ORDER BY number"):
             if number != last + 1:
-                raise Damaged(f"delta {last + 1} is missing")
+                raise DamagedError(f"delta {last + 1} is missing")
             last = number
             yield number, unpack(data)
         self.number = last
 
     def _rows(self, query: str) -> Iterator[Any]:
-        try:
+        with judged():
             yield from self._db.execute(query)
-        except sqlite3.DatabaseError as error:
-            raise Damaged(str(error)) from None
 
     def close(self) -> None:
         """Close the file; what was appended stays."""
         self._db.close()
 
-    number = 0
-    """Of the last delta, once `deltas` has been read to its end."""
 
-
-def set_aside(folder: str, reason: str, now: float) -> list[str]:
-    """Move a state that cannot be used out of the way, under names that say why and when; the new names.
-
-    Raises:
-        OSError: it cannot be moved.
-    """
-    moved = []
-    for suffix in ("", "-wal", "-shm"):
-        path = os.path.join(folder, f"capwatch.db{suffix}")
-        if os.path.exists(path):
-            target = os.path.join(folder, f"capwatch.db.{reason}-{now:.0f}{suffix}")
-            os.replace(path, target)
-            moved.append(target)
-    return moved
+def _seal(number: object, sums: Mapping[str, int]) -> int | None:
+    """One signed number over a checkpoint's number and its chunks; None where there is no number."""
+    if not isinstance(number, int):
+        return None
+    seal = xxh3_64()
+    for name, one in sorted(sums.items()):
+        seal.update(_SEAL.pack(number, one))
+        seal.update(name.encode("utf-8", "surrogateescape"))
+    return seal.intdigest() - (1 << 63)

@@ -8,13 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 
 from capwatch.ledger.names import Names
-from capwatch.ledger.table import Sketch, Table
+from capwatch.ledger.parting import of_pairs, retired
+from capwatch.ledger.table import RETIRED, Sketch, Table
 from capwatch.record import Floats, Ints
-from capwatch.sketch import CELL_BITS, count, gather
+from capwatch.sketch import CELL_BITS, count, gather, series_of
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 LASTING = -(1 << 40)
 """The slot of values that count for life only: too late or too early for the window."""
@@ -36,7 +41,7 @@ class Delta:
     """Sketch → slot of 30 s → (cell keys, counts)."""
     names: list[tuple[str, int, str]] = field(default_factory=list)
     retired: list[tuple[int, int]] = field(default_factory=list)
-    """(tenant, route) ids whose series go."""
+    """(tenant, route) ids whose series went before anything that is in here was counted."""
     forgotten: list[tuple[str, int]] = field(default_factory=list)
     """(axis, id) of names that go; a route takes the series that are its alone with it."""
 
@@ -47,6 +52,7 @@ class Gathering:
     def __init__(self, names: Names) -> None:
         self.names = names
         """Where new label texts get their ids; a delta carries the ids given since the one before."""
+        self._tables: dict[str, Table] = {}
         self._clear()
 
     def _clear(self) -> None:
@@ -58,6 +64,7 @@ class Gathering:
 
     def add(self, table: Table, keys: Ints, *columns: Floats | Ints) -> None:
         """Add a row to ``keys[n]`` (repeats allowed) of a table; a NaN adds nothing."""
+        self._tables[table.name] = table
         self._sums.setdefault(table.name, []).append((keys, _stack(columns)))
 
     def set(self, table: Table, keys: Ints, *columns: Floats) -> None:
@@ -74,8 +81,33 @@ class Gathering:
         self._cells.setdefault(sketch.name, (sketch, []))[1].append((slots, cells))
 
     def retire(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Let series go, see `Delta.retired`."""
-        self._retired += pairs
+        """Let series of pairs go: what was gathered of them so far counts as retired, what follows is new."""
+        gone = [*pairs]
+        self._retired += gone
+        for name, parts in [*self._sums.items()]:
+            for place, (keys, values) in enumerate(parts):
+                out = of_pairs(self._tables[name], keys, gone)
+                if out.any():
+                    parts[place] = (keys[~out], values[~out])
+                    self.add(RETIRED, np.zeros(1, np.int64), *retired(self._tables[name], values[out]).T)
+        for sketch, observed in self._cells.values():
+            stay = [~of_pairs(sketch, series_of(cells), gone) for _, cells in observed]
+            observed[:] = [(slots[rows], cells[rows]) for (slots, cells), rows in zip(observed, stay, strict=True)]
+
+    def add_to(self, other: Gathering) -> None:
+        """Give everything gathered here to another gathering of the same names."""
+        other._begin_with(self)
+        self._clear()
+
+    def _begin_with(self, first: Gathering) -> None:
+        self._tables |= first._tables
+        self._sums = _followed(first._sums, self._sums)
+        self._levels = _followed(first._levels, self._levels)
+        for name, slots in first._slots.items():
+            self._slots[name] = _followed(slots, self._slots.get(name, {}))
+        for name, (sketch, parts) in first._cells.items():
+            self._cells[name] = (sketch, [*parts, *self._cells.get(name, (sketch, []))[1]])
+        self._retired = [*first._retired, *self._retired]
 
     def freeze(self, clock: float) -> Delta:
         """The delta of all that was added, and start anew."""
@@ -95,6 +127,10 @@ class Gathering:
 
 def _stack(columns: tuple[Floats | Ints, ...]) -> Floats:
     return np.nan_to_num(np.stack(np.broadcast_arrays(*columns), axis=1).astype(np.float64, copy=False), copy=False)
+
+
+def _followed(first: dict[K, list[V]], then: dict[K, list[V]]) -> dict[K, list[V]]:
+    return {key: [*first.get(key, ()), *then.get(key, ())] for key in (*first, *then)}
 
 
 def _latest(parts: list[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:

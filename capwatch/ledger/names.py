@@ -81,9 +81,15 @@ class Names:
         if text is not None and self._ids[axis].get(text) == number:
             del self._ids[axis][text]
 
-    def save(self) -> object:
+    def copy(self) -> Names:
+        """The same names, independent from now on."""
+        twin = Names()
+        twin.load(self.save())
+        return twin
+
+    def save(self) -> list[tuple[str, int, list[tuple[int, str]]]]:
         """Everything, as plain builtins."""
-        return [[axis, self._next[axis], list(self._texts[axis].items())] for axis in self._ids]
+        return [(axis, self._next[axis], list(self._texts[axis].items())) for axis in self._ids]
 
     def load(self, saved: Iterable[tuple[str, int, list[tuple[int, str]]]]) -> None:
         """Remember again what `save` gave."""

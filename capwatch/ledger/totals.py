@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 
 from capwatch.ledger.delta import Delta
 from capwatch.ledger.names import Names
-from capwatch.ledger.table import RETIRED, ROUTE, TENANT, Keys, Sketch, Table
+from capwatch.ledger.parting import of_pairs, of_routes, retired
+from capwatch.ledger.table import RETIRED, ROUTE, Sketch, Table
 from capwatch.record import Bools, Floats, Ints
 from capwatch.sketch import SLICE, Cells, Window, gather, series_of
 
@@ -90,6 +91,7 @@ class Totals:
     def apply(self, delta: Delta) -> None:
         """Add a delta; the clock never goes back. Tables that no meter has any more are passed over."""
         self.names.put(delta.names)
+        self._retire(delta.retired)
         for name, rows in delta.sums.items():
             if name in self._sums:
                 self._sums[name].add(*rows)
@@ -100,7 +102,7 @@ class Totals:
             self._apply_slots(name, slots)
         for name, parts in delta.cells.items():
             self._apply_cells(name, parts)
-        self._retire(delta.retired, [number for axis, number in delta.forgotten if axis == ROUTE.name])
+        self._forget([number for axis, number in delta.forgotten if axis == ROUTE.name])
         for axis, number in delta.forgotten:
             self.names.forget(axis, number)
         self.names.gone()
@@ -169,27 +171,28 @@ class Totals:
         """The values of the last five minutes of event time."""
         return self._recent[sketch.name].running()
 
-    def _retire(self, retired: list[tuple[int, int]], forgotten: list[int]) -> None:
-        """Move what retired pairs hold to `RETIRED` and let their rows go; forgotten routes let their own rows go."""
-        if not retired and not forgotten:
+    def _retire(self, pairs: Sequence[tuple[int, int]]) -> None:
+        """Move what retired pairs hold to `RETIRED` and let their rows go."""
+        if not pairs:
             return
-        pairs = Keys((TENANT, ROUTE))
-        gone = np.array([pairs.pack(tenant, route) for tenant, route in retired], np.int64)
-        routes = np.array(forgotten, np.int64)
         for name, sums in self._sums.items():
-            table = self.tables[name]
-            out = _belongs(table, sums.keys, gone, routes)
-            if not out.any():
-                continue
-            moved = np.zeros((1, len(RETIRED.columns)))
-            for column, parts in table.retires.items():
-                chosen = [table.column(part) for part in parts]
-                moved[0, RETIRED.column(column)] = sums.values[out][:, chosen].sum()
-            sums.keep(~out)
-            self._sums[RETIRED.name].add(np.zeros(1, np.int64), moved)
+            out = of_pairs(self.tables[name], sums.keys, pairs)
+            if out.any():
+                self._sums[RETIRED.name].add(np.zeros(1, np.int64), retired(self.tables[name], sums.values[out]))
+                sums.keep(~out)
         for name, cells in self._lasting.items():
             series = np.unique(series_of(cells.arrays()[0]))
-            cells.drop(series[_belongs(self.sketches[name], series, gone, routes)])
+            cells.drop(series[of_pairs(self.sketches[name], series, pairs)])
+
+    def _forget(self, routes: Sequence[int]) -> None:
+        """Let the rows go that belong to forgotten routes alone."""
+        if not routes:
+            return
+        for name, sums in self._sums.items():
+            sums.keep(~of_routes(self.tables[name], sums.keys, routes))
+        for name, cells in self._lasting.items():
+            series = np.unique(series_of(cells.arrays()[0]))
+            cells.drop(series[of_routes(self.sketches[name], series, routes)])
 
     def save(self) -> dict[str, object]:
         """Everything, in parts by name; a part that did not change is equal to what it was."""
@@ -236,12 +239,3 @@ class Totals:
 
     def _fits(self, table: str, values: Floats) -> bool:
         return bool(values.shape[1] == len(self.tables[table].columns))
-
-
-def _belongs(keys: Keys, packed: Ints, pairs: Ints, routes: Ints) -> Bools:
-    """Which keys belong to retired pairs, or, without a tenant, to retired routes."""
-    if TENANT in keys.axes and ROUTE in keys.axes:
-        return np.isin(Keys((TENANT, ROUTE)).pack(keys.ids(packed, TENANT), keys.ids(packed, ROUTE)), pairs)
-    if ROUTE in keys.axes:
-        return np.isin(keys.ids(packed, ROUTE), routes)
-    return np.zeros(len(packed), np.bool_)

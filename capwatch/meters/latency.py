@@ -1,7 +1,8 @@
 """Lengths and times: percentiles per tenant and route, histograms per route and pool.
 
 Percentiles are of the last five minutes of event time, each within 0.55 % of the exact order statistic. Histograms
-are for life: edges 2^(k/4) by exact merging of the sketch's grid, and every configured bound counted exactly.
+are for life: edges 2^(k/4) by exact merging of the sketch's grid, and every configured bound counted exactly; native
+ones per tenant and route are exact merges of it too.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import numpy as np
 from capwatch import metrics as m
 from capwatch.config.schema import Config
 from capwatch.ledger import BOUND, POOL, ROUTE, TENANT, Axis, Gathering, Keys, Sketch, Table, Totals
+from capwatch.ledger.native import Native, native
 from capwatch.ledger.series import SUMMARY, Series, histogram
 from capwatch.record import Bools, Floats, Ints
 from capwatch.seen import Seen
-from capwatch.sketch import Cells, cumulative, index, pack, quantiles, series_of
+from capwatch.sketch import Cells, bucket_of, cumulative, index, pack, quantiles, series_of
 
 
 class Measure(NamedTuple):
@@ -25,6 +27,8 @@ class Measure(NamedTuple):
 
     name: str
     summary: m.Metric | None
+    native: m.Metric | None
+    """None where there is no summary either: the measure is not kept by tenant."""
     histogram: m.Metric
     low: int
     high: int
@@ -33,12 +37,12 @@ class Measure(NamedTuple):
 # Useful ranges: prompts and outputs to a million tokens; TTFT and queue from a millisecond to 17 minutes; time per
 # token from a quarter of a millisecond to 16 s; durations from 4 ms to over an hour.
 MEASURES: Final = (
-    Measure("prompt", m.PROMPT_TOKENS, m.ROUTE_PROMPT_TOKENS, 0, 20),
-    Measure("output", m.OUTPUT_TOKENS, m.ROUTE_OUTPUT_TOKENS, 0, 20),
-    Measure("ttft", m.TTFT_SECONDS, m.ROUTE_TTFT_SECONDS, -10, 10),
-    Measure("tpot", m.TPOT_SECONDS, m.ROUTE_TPOT_SECONDS, -12, 4),
-    Measure("duration", m.DURATION_SECONDS, m.ROUTE_DURATION_SECONDS, -8, 12),
-    Measure("queue", None, m.ROUTE_QUEUE_SECONDS, -10, 10),
+    Measure("prompt", m.PROMPT_TOKENS, m.TENANT_PROMPT_TOKENS, m.ROUTE_PROMPT_TOKENS, 0, 20),
+    Measure("output", m.OUTPUT_TOKENS, m.TENANT_OUTPUT_TOKENS, m.ROUTE_OUTPUT_TOKENS, 0, 20),
+    Measure("ttft", m.TTFT_SECONDS, m.TENANT_TTFT_SECONDS, m.ROUTE_TTFT_SECONDS, -10, 10),
+    Measure("tpot", m.TPOT_SECONDS, m.TENANT_TPOT_SECONDS, m.ROUTE_TPOT_SECONDS, -12, 4),
+    Measure("duration", m.DURATION_SECONDS, m.TENANT_DURATION_SECONDS, m.ROUTE_DURATION_SECONDS, -8, 12),
+    Measure("queue", None, None, m.ROUTE_QUEUE_SECONDS, -10, 10),
 )
 _WHOLE: Final = 2
 """The first two measures are whole numbers."""
@@ -148,6 +152,19 @@ class Latency:
         values = np.concatenate([counts[:, order], sums[:, [0, 1, 0]]], axis=1).astype(np.float64)
         columns = histogram([everything[place] for place in order])
         return Series(measure.histogram, ROUTE_POOL, keys >> MEASURE.bits, values, columns)
+
+
+def natives(totals: Totals) -> Iterable[Native]:
+    """The native histograms, per tenant and route and for life; only the protobuf exposition carries them."""
+    keys, sums = totals.rows(SUMS)
+    packed, counts = totals.lasting(BY_PAIR).arrays()
+    series, buckets = series_of(packed), bucket_of(packed)
+    of_row, of_cell = SUMS.ids(keys, MEASURE), BY_PAIR.ids(series, MEASURE)
+    for number, measure in enumerate(MEASURES):
+        if measure.native is not None:
+            mine, inside = keys[of_row == number], of_cell == number
+            cells = Cells(pack(np.searchsorted(mine, series[inside]), buckets[inside]), counts[inside])
+            yield native(measure.native, PAIR, mine >> MEASURE.bits, sums[of_row == number, 1], cells)
 
 
 def _split(totals: Totals, histograms: Ints, bound: float) -> Floats:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import zlib
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 import zstandard
+
+UNREADABLE: Final = (OSError, EOFError, zlib.error, zstandard.ZstdError)
+"""What reading raises where a file cannot be read, or is not compressed as its name says."""
 
 
 def opened(path: str) -> BinaryIO:
@@ -20,7 +24,7 @@ def opened(path: str) -> BinaryIO:
         return io.BufferedReader(gzip.open(path))
     file = open(path, "rb")  # noqa: SIM115 - the caller closes it
     if path.endswith(".zst"):
-        return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+        return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True))
     return file
 
 

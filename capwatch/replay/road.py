@@ -1,6 +1,6 @@
 """Replay: the same road as the daemon's, over finished files; the clock comes from the records.
 
-Several files are merged by the event time of their blocks, so that time runs forward over rotated files and sources.
+Several files are merged by event time, so that time runs forward over rotated files and sources.
 """
 
 from __future__ import annotations
@@ -12,25 +12,27 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
-import zstandard
 
 from capwatch.config.schema import Config, Source
 from capwatch.dialect import Decoded, Decoder
 from capwatch.errors import UsageError
 from capwatch.ledger import Totals
 from capwatch.pipeline import FUTURE_S, Origin, Pipeline
-from capwatch.replay.files import blocks, opened
-from capwatch.sourcing import decoder_for
+from capwatch.replay.files import UNREADABLE, blocks, opened
+from capwatch.sourcing import decoder_for, engine_of
 
 BLOCK: Final = 1 << 22
 """Bytes decoded at once: about 5,000 lines, enough that array code is cheap."""
 MANY: Final = 8
 """With more files than this open at once, blocks are smaller, so that memory stays bounded."""
-PER_DELTA: Final = 16
-"""Blocks gathered before the totals take them over."""
+PER_DELTA: Final = 1 << 26
+"""Bytes read until the totals take them over."""
+MERGE_S: Final = 10.0
+"""Files are merged in steps of this event time: less than a slice of the window, so that nothing is late by merging."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,18 @@ class Log:
     counts: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What a file tells between two multiples of the step of merging."""
+
+    number: int
+    """Multiple of the step at which it ends, itself included."""
+    begins: float
+    origin: Origin
+    length: int
+    decoded: Decoded
+
+
 def replay(
     config: Config, logs: Sequence[Log], now: float, *, step: float | None = None
 ) -> Iterator[tuple[Pipeline, Totals, int]]:
@@ -49,108 +63,108 @@ def replay(
 
     Args:
         config: the effective configuration.
-        logs: the files.
+        logs: the files; their order does not matter.
         now: the wall clock (s, epoch): records more than five minutes ahead of it count in totals only.
-        step: where given, yield at every multiple of it that the event clock passes, with all that came before and
-            nothing that came after.
+        step: where given, yield at every multiple of it that the event clock passes, with all that happened until
+            then and nothing that happened later.
 
     Raises:
         UsageError: a file cannot be read.
     """
-    pipeline = Pipeline(config, kept=False)
+    pipeline = Pipeline(config)
     totals = pipeline.totals()
-    size = BLOCK if len(logs) <= MANY else BLOCK // MANY
-    done = 0
-    for number, (origin, length, decoded) in enumerate(_merged(config, logs, size), start=1):
-        done += length
-        if step is None:
-            pipeline.take(origin, decoded, now)
-            if number % PER_DELTA == 0:
-                totals.apply(pipeline.freeze())
-                yield pipeline, totals, done
-            continue
-        for begins, part in _parts(decoded, step, pipeline.clock, now):
+    done = pending = last = 0
+    for part in _merged(config, logs, now, step):
+        if step is not None:
             totals.apply(pipeline.freeze())
-            for moment in _moments(totals.clock, begins, step):
-                totals.advance(moment)
+            for moment in _moments(totals.clock, part.begins, step, last):
+                totals.advance(moment * step)
                 yield pipeline, totals, done
-            pipeline.take(origin, part, now)
+                last = moment
+        elif pending >= PER_DELTA:
+            pending = 0
+            totals.apply(pipeline.freeze())
+            yield pipeline, totals, done
+        pipeline.take(part.origin, part.decoded, now)
+        done += part.length
+        pending += part.length
+    if not pipeline.clock:
+        pipeline.tick(now)  # only engines have told anything, so the clock is theirs
     totals.apply(pipeline.freeze())
     yield pipeline, totals, done
 
 
-def _moments(clock: float, until: float, step: float) -> Iterator[float]:
-    """The multiples of ``step`` after ``clock`` and not after ``until``; none before the first event."""
-    if clock:
-        first = math.floor(clock / step) + 1
-        yield from (number * step for number in range(first, math.floor(until / step) + 1))
+def _moments(clock: float, until: float, step: float, last: int) -> range:
+    """The multiples of ``step`` from ``clock`` on, behind the ``last`` one and before ``until``; none at the start."""
+    return range(max(math.ceil(clock / step), last + 1), math.ceil(until / step)) if clock else range(0)
 
 
-def _parts(decoded: Decoded, step: float, clock: float, now: float) -> Iterator[tuple[float, Decoded]]:
-    """Cut what was decoded where its event clock passes a multiple of ``step``; each part with the clock it begins at.
+def _merged(config: Config, logs: Sequence[Log], now: float, step: float | None) -> Iterator[_Part]:
+    """The parts of all files by event time."""
+    ordered = sorted(logs, key=attrgetter("path"))  # what happened in the same step has an order, too
+    size = BLOCK if len(logs) <= MANY else BLOCK // MANY
+    every = step or (MERGE_S if len(logs) > 1 else math.inf)
+    return heapq.merge(*(_stream(config, log, size, now, every) for log in ordered), key=attrgetter("number"))
 
-    Lines that are no request go with the first part.
+
+def _stream(config: Config, log: Log, size: int, now: float, every: float) -> Iterator[_Part]:
+    """The parts of one file in order."""
+    origin = Origin(log.source.name, log.source.pool, engine_of(log.source, log.path), log.counts)
+    clock = 0.0
+    for length, decoded in _decoded(config, log, size):
+        for number, (begins, part) in enumerate(_parts(decoded, every, clock, now)):
+            clock = begins
+            yield _Part(math.ceil(clock / every), clock, origin, 0 if number else length, part)
+
+
+def _parts(decoded: Decoded, every: float, clock: float, now: float) -> Iterator[tuple[float, Decoded]]:
+    """Cut what was decoded behind each multiple of ``every`` that its event clock passes; each part with its begin.
+
+    Lines that tell of no event go with the first part.
     """
-    event_at = decoded.batch.event_at
-    event_at = np.where(event_at > now + FUTURE_S, 0.0, event_at)
-    running = np.maximum.accumulate(np.maximum(event_at, clock)) if len(event_at) else event_at
-    cuts = [0, *(np.flatnonzero(np.diff(running // step)) + 1).tolist(), len(running)]
-    others = decoded.counted - len(set(decoded.lines.tolist()))
-    for begin, end in pairwise(cuts):
-        rows = np.arange(begin, end)
-        lines = decoded.lines[begin:end]
-        counted = len(set(lines.tolist()))
-        part = replace(decoded, batch=decoded.batch.take(rows), lines=lines, read=counted, counted=counted, skipped=0)
-        part.dropped = Counter()
-        if begin == 0:
-            part.counted += others
-            part.read, part.skipped, part.dropped = (
-                decoded.read - (decoded.counted - part.counted),
-                decoded.skipped,
-                decoded.dropped,
-            )
-        else:
-            part.samples = []
-        yield (float(running[begin]) if len(running) else clock), part
-
-
-def _merged(config: Config, logs: Sequence[Log], size: int) -> Iterator[tuple[Origin, int, Decoded]]:
-    """Decoded blocks of all files, whichever begins earliest next."""
-    streams = ((log, _decoded(config, log, size)) for log in logs)
-    heap: list[tuple[float, int, Log, tuple[int, Decoded], Iterator[tuple[int, Decoded]]]] = []
-    for order, (log, stream) in enumerate(streams):
-        _push(heap, order, log, stream, 0.0)
-    while heap:
-        at, order, log, (length, decoded), rest = heapq.heappop(heap)
-        yield Origin(log.source.name, log.source.pool, counts=log.counts), length, decoded
-        _push(heap, order, log, rest, at)
-
-
-def _push(
-    heap: list[tuple[float, int, Log, tuple[int, Decoded], Iterator[tuple[int, Decoded]]]],
-    order: int,
-    log: Log,
-    rest: Iterator[tuple[int, Decoded]],
-    before: float,
-) -> None:
-    """Put a file's next block in line; one without any event is as early as the block before it."""
-    found = next(rest, None)
-    if found is None:
+    lines = np.array([*decoded.lines.tolist(), *(line for line, _ in decoded.samples)], np.int64)
+    at = np.array([*decoded.batch.event_at.tolist(), *(sample.at or 0.0 for _, sample in decoded.samples)], np.float64)
+    if not len(lines) or math.isinf(every):
+        yield clock, decoded
         return
-    events = found[1].batch.event_at
-    times = [*events[:1].tolist(), *(sample.at for _, sample in found[1].samples[:1])]
-    heapq.heappush(heap, (min(filter(None, times), default=before), order, log, found, rest))
+    order = np.argsort(lines, kind="stable")
+    at = np.where(at > now + FUTURE_S, 0.0, at)[order]
+    running = np.maximum.accumulate(np.maximum(at, clock))
+    cuts = np.flatnonzero(np.diff(np.ceil(running / every))) + 1
+    firsts, place = np.unique(lines[order][cuts], return_index=True)
+    edges = [0, *firsts.tolist(), int(lines.max()) + 1]
+    begins = running[[0, *cuts[place].tolist()]].tolist()
+    for number, (first, end) in enumerate(pairwise(edges)):
+        yield begins[number], _between(decoded, first, end, whole=number == 0)
+
+
+def _between(decoded: Decoded, first: int, end: int, *, whole: bool) -> Decoded:
+    """What stands on the lines from ``first`` to before ``end``; with the lines that tell nothing where ``whole``."""
+    begin, behind = np.searchsorted(decoded.lines, (first, end)).tolist()
+    lines = decoded.lines[begin:behind]
+    samples = [one for one in decoded.samples if first <= one[0] < end]
+    counted = len({*lines.tolist(), *(line for line, _ in samples)})
+    return replace(
+        decoded,
+        batch=decoded.batch.take(np.arange(begin, behind)),
+        lines=lines,
+        samples=samples,
+        read=counted + (decoded.read - decoded.counted) * whole,
+        counted=counted,
+        skipped=decoded.skipped * whole,
+        dropped=decoded.dropped if whole else Counter(),
+    )
 
 
 def _decoded(config: Config, log: Log, size: int) -> Iterator[tuple[int, Decoded]]:
     """A file's blocks: bytes read, and what they tell."""
-    decoder = decoder_for(log.source, log.path, config.limits.line_bytes)
+    decoder = decoder_for(log.source, config.limits.line_bytes)
     try:
         near = os.stat(log.path).st_mtime
         with opened(log.path) as stream:
             for length, data, too_long, whole in blocks(stream, size, config.limits.line_bytes):
                 yield length, _judged(decoder, data, near, too_long, whole=whole)
-    except (OSError, EOFError, zstandard.ZstdError) as error:
+    except UNREADABLE as error:
         raise UsageError(f"{log.path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from capwatch.config.rules import engine_label
 from capwatch.config.schema import Engine
-from capwatch.dialect.vocabulary import PROCESS_START, Change, Replica, Totals, difference
+from capwatch.dialect.vocabulary import PROCESS_START, Change, Replica, Totals, difference, replica_name
 from capwatch.engines import replicas
 from capwatch.record import EngineSample
 from capwatch.scrape.fetch import Failure
@@ -110,7 +110,7 @@ class Scraper:
 
     def _replica(self, target: Target, one: Replica, now: float) -> Iterable[Told]:
         known = self._known[target]
-        name = _name(target.engine, one.sample.engine)
+        name = replica_name(target.engine, one.sample.engine)
         before = known.get(name)
         age = now - before.at if before else 0.0
         change = difference(before.totals, one.totals) if before else Change({}, restarted=False)
@@ -151,12 +151,3 @@ def _working(sample: EngineSample) -> bool:
 def _busy(sample: EngineSample, change: Change) -> bool:
     """At work at the moment of the page, or between it and the page before."""
     return _working(sample) or any(change.grown.get(name, 0) > 0 for name in ("output_tokens", "steps", "requests"))
-
-
-def _name(engine: str, index: str | None) -> str:
-    """The label of a replica: the target's name for the only or first one, index behind it for the others.
-
-    >>> _name("vllm-0", None), _name("vllm-0", "0"), _name("vllm-0", "1")
-    ('vllm-0', 'vllm-0', 'vllm-0/1')
-    """
-    return engine if index in (None, "0") else f"{engine}/{index}"

@@ -94,5 +94,8 @@ class Content:
             return False
         self.was, self.path = self.path, file.paths[0]
         self.real = os.path.realpath(self.path)
+        if self.blank:  # nothing tells that it is the same file: the inode may have been used again
+            self.was = self.path
+            return False
         newly, self.rotated = not self.rotated, True
         return newly

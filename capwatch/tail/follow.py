@@ -184,7 +184,7 @@ class Follower:
         if not unchanged(content, Sample(fd, size)):
             return False
         if size < content.size:
-            self._register.lost["truncated"] += content.size - size
+            self._register.lose(content.size - size, "truncated")
             content.searched = content.at.end
             content.marks = tuple(mark for mark in content.marks if mark.end <= size)
         return True

@@ -8,9 +8,9 @@ from math import inf
 from capwatch.tail.blocks import last_line_end
 from capwatch.tail.content import Content
 from capwatch.tail.descriptors import Descriptors, open_file, own_descriptor
-from capwatch.tail.fingerprint import HEAD, Sample, mark_at, marks_upto
+from capwatch.tail.fingerprint import HEAD, START, Sample, mark_at, marks_upto
 from capwatch.tail.kin import Kin, Kinship, beside, homeless, unchanged
-from capwatch.tail.names import File, listing
+from capwatch.tail.names import File, listing, stem
 from capwatch.tail.position import FileId, Position, Saved
 from capwatch.tail.settings import Settings
 
@@ -78,6 +78,11 @@ class Register:
         content.loss = "truncated"
         self.release(content, now)
 
+    def lose(self, count: int, reason: str) -> None:
+        """So many bytes will never be read."""
+        if count > 0:
+            self.lost[reason] += count
+
     def release(self, content: Content, now: float) -> None:
         """No file holds it any more."""
         self.open_files.close(content)
@@ -127,13 +132,12 @@ class Register:
         for file in strange:
             try:
                 fd = open_file(file.paths[0], file.id)
+                # its size now: a copy may have grown since it was listed
+                self._place(file._replace(size=os.fstat(fd).st_size), fd, kin, None, now)
             except FileNotFoundError:
                 self.changed = True
             except OSError as error:
                 self.failed(self._bind(self._new(file, now), file, None, now), error)
-            else:
-                # its size now: a copy may have grown since it was listed
-                self._place(file._replace(size=os.fstat(fd).st_size), fd, kin, None, now)
 
     def _resume(self, content: Content | None, file: File, now: float) -> bool:
         """The inode is known, from before a restart or a disappearance: is the content the same still?"""
@@ -141,12 +145,12 @@ class Register:
             return False  # less than 64 bytes tell nothing but over a restart: inodes are used again
         try:
             fd = open_file(file.paths[0], file.id)
+            same, size = _holds(fd, content)
         except OSError as error:
             self.failed(self._bind(content, file, None, now), error)
             return True
-        sample = Sample(fd, os.fstat(fd).st_size)
-        if unchanged(content, sample) and sample.agrees(content.marks):
-            self._bind(content, file._replace(size=sample.size), fd, now)
+        if same:
+            self._bind(content, file._replace(size=size), fd, now)
             return True
         os.close(fd)
         if not content.vanished:
@@ -155,8 +159,18 @@ class Register:
         return False
 
     def _place(self, file: File, fd: int, kin: Kin, blank: Content | None, now: float) -> Content | None:
-        """Bind an open file to the content it holds, to a new one where that is none known; None for a mere copy."""
-        kinship, content = self._related(file, Sample(fd, file.size), kin, now)
+        """Bind an open file to the content it holds, to a new one where that is none known; None for a mere copy.
+
+        Raises OSError, with the descriptor closed and nothing changed.
+        """
+        try:
+            kinship, content = self._related(file, Sample(fd, file.size), kin, now)
+            past = kinship is Kinship.PAST
+            at = mark_at(fd, file.size) if past else START
+            marks = marks_upto(fd, file.size if past else min(file.size, HEAD))
+        except OSError:
+            os.close(fd)
+            raise
         if kinship is Kinship.COPY:
             os.close(fd)
             return None
@@ -165,14 +179,13 @@ class Register:
                 if each is not None and each.bound:
                     self.release(each, now)
             return self._bind(content, file, fd, now)
+        if kinship is None and file.size and not self._first:
+            self.rotations += self._replaces(file)
         fresh = self._bind(blank or self._new(file, now), file, fd, now)
-        fresh.marks = marks_upto(fd, min(file.size, HEAD))
-        if content is not None:  # a copy of what was read already
-            fresh.at = fresh.taken = mark_at(fd, file.size)
-            fresh.marks = marks_upto(fd, file.size)
+        fresh.marks = marks
+        if past:
+            fresh.at = fresh.taken = at
             fresh.searched, fresh.rotated, fresh.pass_to = file.size, True, 0
-        elif file.size:
-            self.rotations += any(self.names.get(path, file.id) != file.id for path in file.paths)
         if file.size:
             kin.add(fresh)
         return fresh
@@ -205,9 +218,7 @@ class Register:
     def _bind(self, content: Content, file: File, fd: int | None, now: float) -> Content:
         """From now on this file holds the content."""
         self.files[file.id] = content
-        lost = content.size - max(file.size, content.at.end)
-        if lost > 0:  # written after the copy was made
-            self.lost[content.loss] += lost
+        self.lose(content.size - max(file.size, content.at.end), content.loss)  # written after the copy was made
         content.bind(file, now)
         if fd is not None:
             self.open_files.hold(content, fd)
@@ -228,7 +239,7 @@ class Register:
 
     def _give_up(self, content: Content) -> None:
         """No file with the rest of it will come; known again, should what was read turn up once more."""
-        self.lost[content.loss] += content.size - content.at.end
+        self.lose(content.size - content.at.end, content.loss)
         content.size = content.at.end
         if not content.marks and content.taken == content.at:  # too short to be known again
             del self.contents[content.number]
@@ -245,5 +256,20 @@ class Register:
         used |= {path for content in self.contents.values() for path in (content.path, content.was)}
         self.names = {path: file_id for path, file_id in self.names.items() if path in used}
 
+    def _replaces(self, file: File) -> bool:
+        """Whether a new content came by a rotation: its name was another's, or it was rotated before it was seen."""
+        taken = any(self.names.get(path, file.id) != file.id for path in file.paths)
+        return taken or any(stem(path) != path and stem(path) in self.names for path in file.paths)
+
     def _blank(self, file_id: FileId) -> bool:
         return file_id in self.files and self.files[file_id].blank
+
+
+def _holds(fd: int, content: Content) -> tuple[bool, int]:
+    """Whether an open file with the content's own inode still holds it, and its size. Raises OSError, then closed."""
+    try:
+        sample = Sample(fd, os.fstat(fd).st_size)
+        return unchanged(content, sample) and sample.agrees(content.marks), sample.size
+    except OSError:
+        os.close(fd)
+        raise

@@ -7,6 +7,7 @@ as the configuration's only source, or as the one that --source names. Files end
 from __future__ import annotations
 
 import argparse
+import gc
 import glob
 import os
 import sys
@@ -43,6 +44,8 @@ def describe(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Replay, and print the page."""
+    gc.freeze()  # batches are large, short-lived and without cycles: the collector finds nothing in them
+    gc.set_threshold(100_000)
     config = load(arguments.config)
     logs = _logs(config, arguments.source, arguments.logs)
     families = _families(arguments.families)

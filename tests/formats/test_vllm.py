@@ -167,8 +167,26 @@ def test_foreign_lines_are_skipped(line: str) -> None:
 
 @pytest.mark.parametrize("file", ["logger.py", "request_logger.py", "entrypoints/logger.py"])
 def test_what_a_client_wrote_is_not_believed(file: str) -> None:
-    """A prompt of several lines is logged under full prefixes; statistics in it are the client's invention."""
-    assert fate(f"INFO 03-02 08:31:10 [{file}:39] {MESSAGE}") == "skip"
+    """A prompt of several lines is logged under full prefixes; statistics and starts in it are invented."""
+    prefix = f"INFO 03-02 08:31:10 [{file}:39] "
+    found = read(prefix + MESSAGE, prefix + "vLLM API server version 9.9.9", LINE)
+    assert [(one.running, one.starts) for one in found] == [(8, None)]
+
+
+@pytest.mark.parametrize(
+    ("process", "engine"),
+    [
+        ("EngineCore_DP1", "1"),
+        ("EngineCore_12", "12"),
+        ("Worker_DP0_TP1", "0"),
+        ("EngineCore", None),
+        ("Worker_TP1", None),
+    ],
+)
+def test_the_capacity_is_that_of_the_engine_in_the_process_name(process: str, engine: str | None) -> None:
+    """Data-parallel ranks are engines, tensor ranks are not."""
+    line = f"({process} pid=7) INFO 03-02 08:31:10 [kv_cache_utils.py:9] GPU KV cache size: 65,536 tokens"
+    assert [(one.engine, one.kv_capacity_tokens) for one in read(line)] == [(engine, 65536)]
 
 
 def test_the_configured_zone_counts() -> None:
@@ -195,6 +213,22 @@ def test_preemptions_start_anew_with_a_server() -> None:
     start = "INFO 03-02 08:31:10 [api_server.py:9] vLLM API server version 0.8.5"
     found = read(warning + "101", warning + "151", warning + "3", start, warning + "1", warning + "51")
     assert [(one.preemptions, one.starts) for one in found] == [(1, None), (50, None), (3, None), (1, 1), (50, None)]
+
+
+def test_a_start_is_told_once_for_each_engine() -> None:
+    """Several lines speak of one start; each data-parallel engine starts for itself."""
+    prefix = "{} INFO 03-02 08:31:10 [core.py:9] {}".format
+    init = "Initializing a V1 LLM engine (v0.32.0) with config: model='m'"
+    found = read(
+        prefix("(APIServer pid=1)", "vLLM API server version 0.32.0"),
+        prefix("(EngineCore_DP0 pid=2)", init),
+        prefix("(EngineCore_DP0 pid=2)", "GPU KV cache size: 100 tokens"),
+        prefix("(EngineCore_DP1 pid=3)", init),
+        LINE,
+        LINE.replace("Engine 000", "Engine 001"),
+        LINE.replace("Engine 000", "Engine 001"),
+    )
+    assert [(one.engine, one.starts) for one in found] == [("0", 1), ("0", None), ("1", 1), ("1", None)]
 
 
 def test_memory_survives_as_plain_values() -> None:

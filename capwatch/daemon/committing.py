@@ -1,0 +1,155 @@
+"""Committing: makes packages durable, and only then lets them be shown.
+
+A commit that fails leaves what is shown as it is; its package is tried again, with growing pauses, and reading goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from capwatch.daemon.package import Ledger, Package
+from capwatch.daemon.shown import Shown
+from capwatch.keep.history import History
+from capwatch.keep.state import State
+from capwatch.ledger import Closed, Names, Totals
+from capwatch.meters.flow import SECONDS
+
+CHECKPOINT_S: Final = 60.0
+"""Between checkpoints (contract, section 7)."""
+CHECKPOINT_BYTES: Final = 16 << 20
+"""Of deltas, after which a checkpoint comes earlier: what a start has to read stays small."""
+WORTH: Final = 60
+"""Closed slots of a second that go to the history together; slots of five minutes go at once."""
+PAUSES_S: Final = (0.1, 0.5, 1.0, 2.0)
+"""Between tries of a commit that failed; the last one goes on."""
+
+_log = logging.getLogger(__name__)
+
+
+class Committing:
+    """The thread that writes. It has at most one package; while it has, reading gathers the next."""
+
+    def __init__(self, state: State, history: History, ledger: Ledger, shown: Shown) -> None:
+        self._state = state
+        self._history = history
+        self._ledger = ledger
+        self._shown = shown
+        self._number = state.number
+        self._bytes = 0
+        self._checked = time.monotonic()
+        self._package: Package | None = None
+        self._wanted = threading.Condition()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="committing", daemon=True)
+        self.failed: BaseException | None = None
+        """What ended the thread, if it was no request to stop."""
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._thread.start()
+
+    @property
+    def idle(self) -> bool:
+        """Whether a package would be written at once."""
+        return self._package is None
+
+    @property
+    def wants_checkpoint(self) -> bool:
+        """Whether the next package should bring all that the pipeline remembers."""
+        return time.monotonic() - self._checked >= CHECKPOINT_S or self._bytes >= CHECKPOINT_BYTES
+
+    def hand_over(self, package: Package) -> None:
+        """Give a package to be made durable; only when `idle`."""
+        with self._wanted:
+            self._package = package
+            self._wanted.notify()
+
+    def stop(self, patience: float) -> bool:
+        """Write what there is and end; whether everything became durable in ``patience`` seconds."""
+        with self._wanted:
+            self._stopping = True
+            self._wanted.notify()
+        self._thread.join(patience)
+        return not self._thread.is_alive() and self._package is None
+
+    def _run(self) -> None:
+        try:
+            while True:
+                with self._wanted:
+                    self._wanted.wait_for(lambda: self._package is not None or self._stopping)
+                    package = self._package
+                if package is None:
+                    return
+                if not self._commit(package):
+                    return
+                with self._wanted:
+                    self._package = None
+        except Exception as error:
+            _log.exception("committing has failed")
+            self.failed = error
+
+    def _commit(self, package: Package) -> bool:
+        """Make a package durable, however often it takes; False when told to stop before it worked."""
+        tries = 0
+        value = self._ledger.changes(package)
+        while True:
+            begun = time.monotonic()
+            try:
+                self._bytes += self._state.append(self._number + 1, value)
+                break
+            except sqlite3.Error as error:
+                self._shown.live.commit_errors += 1
+                _log.error("commit failed, tried again: %s", error)  # noqa: TRY400 - its text is SQLite's own
+            if self._stopping:
+                return False
+            with self._wanted:
+                self._wanted.wait_for(lambda: self._stopping, PAUSES_S[min(tries, len(PAUSES_S) - 1)])
+            tries += 1
+        self._number += 1
+        self._ledger.take(package)
+        self._shown.publish(package.delta)
+        live = self._shown.live
+        live.ready = live.ready or package.caught_up
+        live.commit_at, live.commit_s = time.time(), time.monotonic() - begun
+        self._keep(package)
+        return True
+
+    def _keep(self, package: Package) -> None:
+        """Pass closed slots to the history, and fold the deltas now and then; a failure costs a later try."""
+        try:
+            self._keep_history()
+            if package.pipeline is not None:
+                self._checkpoint(package.pipeline)
+        except sqlite3.Error as error:
+            self._shown.live.commit_errors += 1
+            self._checked = time.monotonic()
+            _log.error("history or checkpoint failed, tried again later: %s", error)  # noqa: TRY400 - as above
+
+    def _keep_history(self) -> None:
+        found = self._shown.look(_closed)
+        if found is None:
+            return
+        closed, names, clock = found
+        self._history.keep(closed, names, clock)
+        self._shown.look(lambda totals: totals.closed.__delitem__(slice(len(closed))))
+
+    def _checkpoint(self, pipeline: Mapping[str, object]) -> None:
+        found = self._shown.look(lambda totals: totals.save())
+        if found is None:
+            return
+        chunks = {f"totals/{name}": part for name, part in found.items()}
+        chunks |= {f"pipeline/{name}": part for name, part in pipeline.items()}
+        self._state.checkpoint(self._number, chunks | self._ledger.save())
+        self._checked, self._bytes = time.monotonic(), 0
+
+
+def _closed(totals: Totals) -> tuple[list[Closed], Names, float] | None:
+    """Closed slots that are worth a transaction of the history; None where there are few."""
+    if len(totals.closed) < WORTH and all(one.table == SECONDS.name for one in totals.closed):
+        return None
+    return list(totals.closed), totals.names.copy(), totals.clock

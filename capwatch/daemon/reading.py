@@ -1,0 +1,206 @@
+"""Reading: follows the files of all sources, decodes what they gained, and freezes it for the committer."""
+
+from __future__ import annotations
+
+import logging
+import resource
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from capwatch.config.rules import roles
+from capwatch.config.schema import Config, Source
+from capwatch.daemon.package import Package, SourceState
+from capwatch.dialect import Decoded, Decoder
+from capwatch.pipeline import Origin, Pipeline
+from capwatch.sourcing import decoder_for, engine_of, engines
+from capwatch.tail.blocks import Block
+from capwatch.tail.follow import Follower
+from capwatch.tail.settings import Settings
+from capwatch.tail.wake import Touched
+
+GATHER_S: Final = 0.05
+"""Lines wait so long for others at most: an array pass costs the same for one line as for a hundred."""
+GATHER_BYTES: Final = 4 << 20
+"""Bytes gathered at most; in a backlog they are there at once."""
+LONGEST_WAIT_S: Final = 0.1
+"""Between two looks at the clock, when nothing moves."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Reader:
+    """One source: its follower, and a decoder for each lineage of files."""
+
+    source: Source
+    counts: bool
+    follower: Follower
+    line_bytes: int
+    decoders: dict[str, Decoder] = field(default_factory=dict)
+    remembered: dict[str, object] = field(default_factory=dict)
+    """What decoders remembered before a restart, until they are needed."""
+    touched: set[str] = field(default_factory=set)
+    """Lineages decoded since the last freeze."""
+    problems: frozenset[str] = frozenset()
+
+    def origin(self, lineage: str) -> Origin:
+        """Where the lines of a lineage come from."""
+        return Origin(self.source.name, self.source.pool, engine_of(self.source, lineage), self.counts)
+
+    def decode(self, data: bytes, blocks: list[Block]) -> Decoded:
+        """Decode the joined lines of blocks of one lineage."""
+        last = blocks[-1]
+        decoder = self.decoders.get(last.lineage)
+        if decoder is None:
+            decoder = self.decoders[last.lineage] = decoder_for(self.source, self.line_bytes)
+            if last.lineage in self.remembered:
+                decoder.load(self.remembered.pop(last.lineage))
+        self.touched.add(last.lineage)
+        decoded = decoder.decode(data, last.mtime)
+        if last.unterminated and decoded.dropped["malformed"]:
+            decoded.dropped["malformed"] -= 1
+            decoded.dropped["partial"] += 1
+        too_long = sum(block.too_long for block in blocks)
+        decoded.dropped["too_long"] += too_long
+        decoded.read += too_long
+        return decoded
+
+
+class Reading:
+    """All sources and the pipeline they feed. One thread's."""
+
+    def __init__(self, config: Config, pipeline: Pipeline, states: Mapping[str, SourceState]) -> None:
+        self.pipeline = pipeline
+        self.config = config
+        role = roles(config, engines())
+        self._pending: list[tuple[Reader, Block]] = []
+        self._pending_bytes = 0
+        self._pending_since = 0.0
+        self.readers = [_reader(config, one, role[one.name] == "count", states) for one in config.sources]
+
+    def poll(self, touched: Touched, go_on: Callable[[], bool]) -> None:
+        """One look at all sources; decodes what has waited long enough.
+
+        ``go_on`` is called after every block: it may freeze what there is, and says whether to read more.
+        """
+        for reader in self.readers:
+            for block in reader.follower.poll(time.monotonic(), touched):
+                self._gather(reader, block)
+                if not go_on():
+                    return
+            self._report(reader)
+        if self._pending and time.monotonic() - self._pending_since >= GATHER_S:
+            self.flush()
+
+    def flush(self) -> None:
+        """Decode everything gathered, and take it."""
+        pending, self._pending, self._pending_bytes = self._pending, [], 0
+        begin = 0
+        for end in range(1, len(pending) + 1):
+            if end == len(pending) or not _joins(pending[begin], pending[end - 1], pending[end]):
+                self._take(pending[begin][0], [block for _, block in pending[begin:end]])
+                begin = end
+
+    def wait(self) -> float:
+        """How long (s) nothing has to be done."""
+        now = time.monotonic()
+        due = min((reader.follower.due() for reader in self.readers), default=now + LONGEST_WAIT_S)
+        if self._pending:
+            due = min(due, self._pending_since + GATHER_S)
+        return min(max(due - now, 0.0), LONGEST_WAIT_S)
+
+    def freeze(self, *, checkpoint: bool) -> Package:
+        """Everything read since the last call, ready for a commit; with all the pipeline remembers where asked."""
+        self.flush()
+        now = time.time()
+        self.pipeline.tick(now)
+        sources = {}
+        for reader in self.readers:
+            status = reader.follower.status()
+            numbers = (
+                *(status.bytes_read, status.bytes_skipped, status.lag_bytes),
+                *(status.rotations, status.truncations, float(status.up)),
+            )
+            self.pipeline.book_files(reader.source.name, numbers, status.bytes_lost)
+            decoders = {lineage: reader.decoders[lineage].save() for lineage in reader.touched}
+            reader.touched.clear()
+            sources[reader.source.name] = SourceState(reader.follower.saved(), decoders)
+        delta = self.pipeline.freeze()
+        return Package(delta, sources, self.pipeline.news(), self.pipeline.save() if checkpoint else None)
+
+    def caught_up(self) -> bool:
+        """Whether every source has been read to its end."""
+        return not self._pending and all(reader.follower.status().caught_up for reader in self.readers)
+
+    def directories(self) -> set[str]:
+        """What to watch for changes."""
+        return set().union(*(reader.follower.directories() for reader in self.readers))
+
+    def files(self) -> dict[str, tuple[int, tuple[str, ...]]]:
+        """By source: files followed, and what is wrong with any of them."""
+        status = {reader.source.name: reader.follower.status() for reader in self.readers}
+        return {name: (one.files, one.problems) for name, one in status.items()}
+
+    def states(self) -> dict[str, SourceState]:
+        """Where all sources stand, for another reading to go on."""
+        return {
+            reader.source.name: SourceState(
+                reader.follower.saved(),
+                reader.remembered | {lineage: decoder.save() for lineage, decoder in reader.decoders.items()},
+            )
+            for reader in self.readers
+        }
+
+    def close(self) -> None:
+        """Give all files back."""
+        for reader in self.readers:
+            reader.follower.close()
+
+    def _gather(self, reader: Reader, block: Block) -> None:
+        if not self._pending:
+            self._pending_since = time.monotonic()
+        self._pending.append((reader, block))
+        self._pending_bytes += len(block.data)
+        if self._pending_bytes >= GATHER_BYTES:
+            self.flush()
+
+    def _take(self, reader: Reader, blocks: list[Block]) -> None:
+        data = b"".join(block.data for block in blocks)
+        decoded = reader.decode(data, blocks)
+        self.pipeline.take(reader.origin(blocks[-1].lineage), decoded, time.time())
+        for block in blocks:
+            reader.follower.taken(block)
+
+    @staticmethod
+    def _report(reader: Reader) -> None:
+        problems = frozenset(reader.follower.status().problems)
+        for problem in problems - reader.problems:
+            _log.warning("source %s: cannot be read: %s", reader.source.name, problem)
+        reader.problems = problems
+
+
+def _joins(first: tuple[Reader, Block], last: tuple[Reader, Block], following: tuple[Reader, Block]) -> bool:
+    """Whether a block is decoded together with those before it: the same lines go on, and none is cut short."""
+    same = following[0] is first[0] and following[1].lineage == first[1].lineage
+    return same and not last[1].unterminated and not following[1].unterminated
+
+
+def _reader(config: Config, source: Source, counts: bool, states: Mapping[str, SourceState]) -> Reader:  # noqa: FBT001
+    state = states.get(source.name, SourceState())
+    open_files = max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2 // max(1, len(config.sources)))
+    settings = Settings(
+        name=source.name,
+        globs=source.path,
+        start=source.start,
+        line_bytes=config.limits.line_bytes,
+        max_open=min(open_files, Settings.max_open),
+    )
+    return Reader(
+        source,
+        counts,
+        Follower(settings, state.saved),
+        config.limits.line_bytes,
+        remembered=dict(state.decoders),
+    )

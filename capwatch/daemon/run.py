@@ -1,0 +1,206 @@
+"""The daemon as a whole: from its configuration to its end, by way of signals and reloads."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import Final
+
+from capwatch import __version__
+from capwatch.config.check import warnings
+from capwatch.config.schema import Config
+from capwatch.daemon.committing import Committing
+from capwatch.daemon.package import Ledger
+from capwatch.daemon.reading import Reading
+from capwatch.daemon.shown import Shown
+from capwatch.daemon.start import begin
+from capwatch.daemon.status import Board
+from capwatch.errors import CapwatchError
+from capwatch.keep.history import History
+from capwatch.keep.state import Lock
+from capwatch.pipeline import Pipeline
+from capwatch.sourcing import engines
+from capwatch.tail.wake import NOTHING, Wake
+from capwatch.web import Server
+
+PATIENCE_S: Final = 4.0
+"""A stop ends within five seconds, whatever the backlog (reliability: SIGTERM)."""
+BOUND: Final = 2_000_000
+"""Lines read but not durable, after which reading stops: the log is the buffer. About 500 MB of increments."""
+LOOK_S: Final = 0.5
+"""Between two looks of the waiting main thread."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What the command line says beside the configuration."""
+
+    telemetry_path: str = "/metrics"
+    lifecycle: bool = False
+    reset: bool = False
+
+
+class Daemon:
+    """One daemon on one state directory."""
+
+    def __init__(self, config: Config, load: Callable[[], Config], flags: Flags) -> None:
+        """Everything that can be refused is refused here.
+
+        Args:
+            config: the effective configuration.
+            load: reads it again, for a reload.
+            flags: see `Flags`.
+
+        Raises:
+            CapwatchError: the state is held, or newer; the address is taken.
+        """
+        self._config = config
+        self._load = load
+        self._flags = flags
+        self._lock = Lock(config.state_dir)
+        self._stop = threading.Event()
+        self._reload = threading.Event()
+        self._failed: BaseException | None = None
+        begun = begin(config, reset=flags.reset)
+        self._state = begun.state
+        self._ledger: Ledger = begun.ledger
+        self._history = History(config.state_dir, config.history.max_bytes)
+        self._shown = Shown(begun.totals, begun.pipeline.meters, frozenset(config.metrics.disable))
+        self._shown.live.started_at = self._shown.live.reload_at = time.time()
+        self._reading = Reading(config, begun.pipeline, self._ledger.sources)
+        self._committing = Committing(self._state, self._history, self._ledger, self._shown)
+        self._board = Board(self._shown, config)
+        self._server = Server(
+            config.listen,
+            self._board,
+            telemetry_path=flags.telemetry_path,
+            reload=self.reload if flags.lifecycle else None,
+        )
+
+    def run(self) -> int:
+        """Run until told to stop; the exit code."""
+        for number, react in (
+            (signal.SIGTERM, self._on_stop),
+            (signal.SIGINT, self._on_stop),
+            (signal.SIGHUP, self._on_hup),
+        ):
+            signal.signal(number, react)
+        for warning in warnings(self._config, engines(), auth=False):
+            _log.warning("%s", warning)
+        reading = threading.Thread(target=self._read, name="reading", daemon=True)
+        self._committing.start()
+        self._server.start()
+        reading.start()
+        _log.info("capwatch %s listens on %s", __version__, self._server.address)
+        while not self._stop.wait(LOOK_S):
+            if self._committing.failed is not None:
+                self._failed = self._committing.failed
+                self._stop.set()
+        reading.join(PATIENCE_S)
+        whole = self._committing.stop(PATIENCE_S)
+        self._server.stop()
+        if not whole:
+            _log.error("stopped before everything was durable; what is missing will be read again")
+        self._state.close()
+        self._lock.release()
+        _log.info("stopped")
+        return int(self._failed is not None)
+
+    def stop(self) -> None:
+        """End `run` soon."""
+        self._stop.set()
+
+    def reload(self) -> bool:
+        """Read the configuration again; a bad one leaves the old one running. Whether it was good."""
+        try:
+            config = self._load()
+        except CapwatchError as error:
+            _log.error("the configuration was not reloaded: %s", error)  # noqa: TRY400 - it is the user's mistake
+            self._shown.live.reload_ok = False
+            return False
+        for key in ("listen", "state_dir"):
+            if getattr(config, key) != getattr(self._config, key):
+                _log.warning("%s has changed; that needs a restart", key)
+        self._next = replace(config, listen=self._config.listen, state_dir=self._config.state_dir)
+        self._reload.set()
+        return True
+
+    def _on_stop(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature of a handler
+        self._stop.set()
+
+    def _on_hup(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature of a handler
+        threading.Thread(target=self.reload, name="reload", daemon=True).start()
+
+    def _read(self) -> None:
+        """The reading thread."""
+        wake = Wake()
+        try:
+            wake.watch(self._reading.directories())
+            touched = NOTHING
+            while not self._stop.is_set():
+                if self._reload.is_set():
+                    self._switch()
+                if self._reading.pipeline.pending < BOUND:
+                    self._reading.poll(touched, self._due)
+                self._due()
+                wake.watch(self._reading.directories())
+                touched = wake.wait(min(self._reading.wait(), max(0.0, self._commit_at - time.monotonic())))
+            self._finish()
+        except Exception as error:
+            _log.exception("reading has failed")
+            self._failed = error
+            self._stop.set()
+        finally:
+            wake.close()
+            self._reading.close()
+
+    _commit_at = 0.0
+    """When the next package is to be handed over, monotonic."""
+    _next: Config
+
+    def _due(self) -> bool:
+        """Hand over what was read, if it is time and the committer is idle; whether reading shall go on."""
+        now = time.monotonic()
+        if now >= self._commit_at and self._committing.idle:
+            self._hand_over()
+            self._commit_at = now + self._config.commit_interval
+        return not self._stop.is_set() and not self._reload.is_set()
+
+    def _hand_over(self) -> None:
+        package = self._reading.freeze(checkpoint=self._committing.wants_checkpoint)
+        self._board.files = self._reading.files()
+        if self._reading.caught_up():
+            package.caught_up = True
+        self._committing.hand_over(package)
+
+    def _finish(self) -> None:
+        """The last package of a stop."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not self._committing.idle and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if self._committing.idle:
+            self._committing.hand_over(self._reading.freeze(checkpoint=True))
+
+    def _switch(self) -> None:
+        """Go on with a new configuration, between two batches."""
+        self._reload.clear()
+        config = self._next
+        old = self._reading
+        old.flush()
+        pipeline = Pipeline(config, old.pipeline.names, secret=old.pipeline.secret)
+        pipeline.load(old.pipeline.save())
+        pipeline.inherit(old.pipeline)
+        self._reading = Reading(config, pipeline, old.states())
+        old.close()
+        self._config = config
+        self._shown.reshape(pipeline.meters, frozenset(config.metrics.disable))
+        self._board.config = config
+        self._shown.live.reload_ok, self._shown.live.reload_at = True, time.time()
+        _log.info("configuration reloaded")

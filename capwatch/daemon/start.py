@@ -1,0 +1,115 @@
+"""Start: from what the state directory holds to a pipeline and totals that go on exactly where the last one stopped."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from capwatch.config.schema import Config
+from capwatch.daemon.package import Ledger, delta_of
+from capwatch.keep.codec import DamagedError
+from capwatch.keep.state import State, set_aside
+from capwatch.ledger import Totals
+from capwatch.meters import shelf
+from capwatch.pipeline import Pipeline, empty
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Begun:
+    """Everything that a daemon starts from."""
+
+    state: State
+    ledger: Ledger
+    totals: Totals
+    pipeline: Pipeline
+
+
+def begin(config: Config, *, reset: bool) -> Begun:
+    """Open the state and rebuild what it holds; one that is damaged, or unwanted, is moved aside.
+
+    Raises:
+        StateError: it is of a newer version.
+        sqlite3.Error: it cannot be opened now.
+        OSError: the directory cannot be used.
+    """
+    reason = ""
+    if reset:
+        reason = "requested"
+        _aside(config.state_dir, "reset")
+    secret = _secret(config.state_dir)
+    try:
+        begun = _rebuilt(config, secret)
+    except DamagedError as error:
+        reason = "corrupt"
+        _log.error("the state is damaged (%s); moved aside, beginning anew", error)  # noqa: TRY400 - no line content
+        _aside(config.state_dir, "corrupt")
+        begun = _rebuilt(config, secret)
+    if reason:
+        begun.pipeline.count_reset(reason)
+    return begun
+
+
+def _rebuilt(config: Config, secret: bytes) -> Begun:
+    state = State(config.state_dir)
+    try:
+        return _replayed(config, secret, state)
+    except BaseException:
+        state.close()
+        raise
+
+
+def _replayed(config: Config, secret: bytes, state: State) -> Begun:
+    ledger = Ledger()
+    totals = empty(shelf(config))
+    try:
+        chunks = state.chunks()
+        kinds: dict[str, dict[str, Any]] = {"totals": {}, "pipeline": {}}
+        for name, chunk in chunks.items():
+            kind, _, rest = name.partition("/")
+            kinds.setdefault(kind, {})[rest] = chunk
+        if kinds["totals"]:
+            totals.load(kinds["totals"])
+        ledger.load(chunks)
+        later = []
+        for _, value in state.deltas():
+            delta = delta_of(value)
+            totals.apply(delta)
+            ledger.absorb(value["sources"])
+            later.append((delta, value["ids"]))
+        names = totals.names.copy()
+        pipeline = Pipeline(config, names, secret=secret)
+        if kinds["pipeline"]:
+            pipeline.load(kinds["pipeline"])
+        for delta, ids in later:
+            pipeline.absorb(delta, ids)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        # Checksums were right, so an older or foreign program wrote it: of no use, but worth keeping.
+        raise DamagedError(f"not understood: {type(error).__name__}") from error
+    return Begun(state, ledger, totals, pipeline)
+
+
+def _aside(folder: str, reason: str) -> None:
+    for path in set_aside(folder, reason, time.time()):
+        _log.warning("kept the old state as %s", path)
+
+
+def _secret(folder: str) -> bytes:
+    """The key of this installation's hashes, made at the first start."""
+    path = os.path.join(folder, "label.key")
+    try:
+        with open(path, "rb") as file:
+            found = file.read()
+        if len(found) == 32:
+            return found
+    except FileNotFoundError:
+        pass
+    fresh = secrets.token_bytes(32)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(fresh)
+    return fresh

@@ -1,0 +1,127 @@
+"""The fleet: what each engine replica last told, and how old that is. A value older than its patience is withdrawn.
+
+Busy, idle and unknown are three states: an engine known to be silent is not one that nobody hears of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from capwatch.metrics import ENGINE_STATES
+from capwatch.record import EngineSample
+
+PATIENCE_S: Final = 60.0
+"""For logs: engines print their statistics every 5 or 10 s while they work, and fall silent after one idle line."""
+GAUGES: Final = (
+    "running",
+    "waiting",
+    "kv_utilisation",
+    "kv_capacity_tokens",
+    "prefix_hit_ratio",
+    "prompt_tokens_per_s",
+    "output_tokens_per_s",
+)
+"""Fields of a sample that hold until the next one."""
+LASTING: Final = frozenset({"kv_capacity_tokens"})
+"""Told once at the start, and true until the next start."""
+
+
+class Replica(msgspec.Struct, array_like=True):
+    """One engine replica as it last was; None is not told, or withdrawn."""
+
+    at: float
+    """s, epoch, of the last sample."""
+    patience: float
+    state: str
+    values: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What changed of one replica."""
+
+    pool: str
+    engine: str
+    replica: Replica
+    preemptions: float = 0.0
+    restarts: float = 0.0
+
+
+class Fleet:
+    """All replicas by (pool, engine). Plain values: `save` and `load`."""
+
+    def __init__(self) -> None:
+        self._replicas: dict[tuple[str, str], Replica] = {}
+
+    def hear(
+        self,
+        pool: str,
+        engine: str,
+        sample: EngineSample | None,
+        *,
+        patience: float = PATIENCE_S,
+        state: str | None = None,
+    ) -> News | None:
+        """Take in a sample whose `at` is set.
+
+        Args:
+            pool: of the engine.
+            engine: the replica's label.
+            sample: None where its source says that nothing is known any more.
+            patience: seconds until its values are withdrawn.
+            state: what the source says; otherwise busy while it has requests or moves tokens, else idle.
+
+        Returns:
+            What changed; None for a sample older than what is known.
+        """
+        known = self._replicas.get((pool, engine))
+        if sample is None or sample.at is None:
+            return self._withdraw(pool, engine, known) if known else None
+        told = {name: value for name in GAUGES if (value := getattr(sample, name)) is not None}
+        preemptions, starts = sample.preemptions or 0.0, sample.starts or 0.0
+        if known is None:
+            known = self._replicas[pool, engine] = Replica(sample.at, patience, "unknown", {})
+            starts = 0.0  # a start is a restart only of an engine that was known
+        elif sample.at < known.at:
+            return News(pool, engine, known, preemptions, starts)
+        known.at, known.patience = sample.at, patience
+        if starts:
+            known.values = {}
+        known.values |= told
+        if told.keys() - LASTING or state is not None:
+            known.state = state or _state(known.values)
+        return News(pool, engine, known, preemptions, starts)
+
+    def expire(self, clock: float) -> list[News]:
+        """Withdraw what is too old at this event time (s, epoch)."""
+        old = [
+            (key, replica)
+            for key, replica in self._replicas.items()
+            if replica.state != "unknown" and clock - replica.at > replica.patience
+        ]
+        return [self._withdraw(*key, replica) for key, replica in old]
+
+    @staticmethod
+    def _withdraw(pool: str, engine: str, replica: Replica) -> News:
+        replica.state = "unknown"
+        replica.values = {name: value for name, value in replica.values.items() if name in LASTING}
+        return News(pool, engine, replica)
+
+    def save(self) -> list[object]:
+        """Everything, as plain builtins."""
+        return [[*key, msgspec.to_builtins(replica)] for key, replica in self._replicas.items()]
+
+    def load(self, saved: Iterable[Any]) -> None:
+        """Take over what `save` gave."""
+        self._replicas = {(pool, engine): msgspec.convert(replica, Replica) for pool, engine, replica in saved}
+
+
+def _state(values: Mapping[str, float]) -> str:
+    moving = ("running", "waiting", "prompt_tokens_per_s", "output_tokens_per_s")
+    state = "busy" if any(values.get(name, 0) > 0 for name in moving) else "idle"
+    assert state in ENGINE_STATES  # noqa: S101 - one spelling in catalogue and code
+    return state

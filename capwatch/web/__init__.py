@@ -1,0 +1,11 @@
+"""The web: what the daemon shows over HTTP, to scrapers, people and programs, whatever the other side does.
+
+`negotiate` the format · `request` what was asked · `answer` what is said · `site` which answer belongs to which path ·
+`page`, `api` what is in it · `server` sockets, limits and patience · `shown`, `status` what the daemon lends.
+"""
+
+from capwatch.web.server import Limits, Server
+from capwatch.web.shown import Shown
+from capwatch.web.status import Bytes, Commit, Lines, PoolStatus, SourceStatus, Status
+
+__all__ = ["Bytes", "Commit", "Limits", "Lines", "PoolStatus", "Server", "Shown", "SourceStatus", "Status"]

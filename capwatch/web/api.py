@@ -1,0 +1,29 @@
+"""The JSON documents of `/api/v1/`: what `capwatch.web.status` says, with its names as keys.
+
+`/api/v1/status` is one object:
+
+- ``version``, ``at`` (when this was said), ``started_at``, ``ready``, ``clock`` (newest event time);
+- ``commit``: ``timestamp``, ``duration_s``, ``errors``;
+- ``sources``: a list of ``name``, ``format``, ``role`` (`count` or `times`), ``up``, ``files``, ``lag_bytes``,
+  ``lines`` (``read``, ``counted``, ``skipped``, ``dropped`` by reason), ``bytes`` (``read``, ``skipped``, ``lost`` by
+  reason), ``last_event``, ``rotations``, ``truncations``, ``problems`` (sentences);
+- ``pools``: a list of ``name``, ``assumed``, ``prefill_tokens_per_second``, ``decode_tokens_per_second``, ``replicas``.
+
+Times are seconds since the epoch; what is not known is null. Keys are added, never renamed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from capwatch.web.answer import Answer
+from capwatch.web.status import Status
+
+JSON: Final = "application/json"
+
+
+def status(now: Status) -> Answer:
+    """The answer of `/api/v1/status`."""
+    return Answer(200, msgspec.json.encode(now) + b"\n", JSON)

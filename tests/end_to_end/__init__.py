@@ -1,0 +1,1 @@
+"""The real programs against each other: capwatch's command, promtool, Prometheus."""

@@ -1,0 +1,1 @@
+"""A real inference engine on the CPU, outside the default tests."""

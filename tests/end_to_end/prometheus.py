@@ -1,0 +1,69 @@
+"""The real Prometheus on a loopback port, over a folder of blocks."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+PATIENCE_S = 60.0
+
+
+class Prometheus:
+    """A running server."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def query(self, promql: str, at: float) -> dict[tuple[str, ...], float]:
+        """The values of an instant query, by the values of its labels in the order of their names."""
+        found = self._get("query", {"query": promql, "time": f"{at:.3f}"})["result"]
+        return {tuple(value for _, value in sorted(one["metric"].items())): float(one["value"][1]) for one in found}
+
+    def names(self) -> list[str]:
+        """The names of all metrics there are."""
+        names: list[str] = self._get("label/__name__/values", {})
+        return names
+
+    def _get(self, path: str, arguments: Mapping[str, str]) -> Any:
+        with urlopen(f"{self._url}/api/v1/{path}?{urlencode(arguments)}", timeout=PATIENCE_S) as answer:  # noqa: S310
+            return json.load(answer)["data"]
+
+    def is_ready(self) -> bool:
+        """Whether it answers queries."""
+        try:
+            with urlopen(f"{self._url}/-/ready", timeout=PATIENCE_S):  # noqa: S310 - our own server
+                return True
+        except (URLError, ConnectionError):
+            return False
+
+
+@contextmanager
+def prometheus(folder: Path) -> Iterator[Prometheus]:
+    """Debian's Prometheus over the blocks in ``folder``, until the block ends."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = "127.0.0.1:{}".format(probe.getsockname()[1])
+    config = folder.with_suffix(".yml")
+    config.write_text("global: {}\n")
+    command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder}"]
+    command += [f"--web.listen-address={address}", "--storage.tsdb.retention.time=10y", "--log.level=error"]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd=folder) as process:
+        try:
+            server = Prometheus(f"http://{address}")
+            deadline = time.monotonic() + PATIENCE_S
+            while not server.is_ready():
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            yield server
+        finally:
+            process.terminate()
