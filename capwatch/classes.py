@@ -64,6 +64,8 @@ class Classifier:
         columns = {name: batch.labels[name] for name in _LABELS}
         combined = np.zeros(len(batch), np.int64)
         for column in columns.values():
+            if combined.max(initial=0) >= 2**63 // len(column.names) - 1:  # would not fit: number what there is anew
+                combined = np.unique(combined, return_inverse=True)[1]
             combined = combined * len(column.names) + column.codes
         first, of = grouped(combined)
         texts = {name: Texts(column.codes[first], column.names) for name, column in columns.items()}

@@ -20,6 +20,7 @@ from capwatch.errors import CapwatchError, UsageError
 
 EXAMPLES: Final = """examples:
   capwatch replay --config.file capwatch.yml access.jsonl     what the logs amount to, as a Prometheus page
+  capwatch explain --format jsonl access.jsonl                what is understood of each line
   capwatch metrics                                            what is exported
 """
 
@@ -45,13 +46,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CapwatchError as error:
         print(error, file=sys.stderr)
         return 1
-    except BrokenPipeError:
-        # The reader of stdout has gone, as `head` does; what it asked for it has.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of stdout has gone, as `head` does; what it asked for it has
+        _mute()
         return 0
+    except OSError as error:  # such as a full disk
+        _mute()
+        print(CapwatchError(f"{error.filename or 'output'}: {error.strerror or error}"), file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def _mute() -> None:
+    """Let what is left in the buffer of stdout go nowhere, so that the interpreter's end does not stumble over it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def verbs() -> list[str]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from capwatch.record import Batch, Floats
+from capwatch.record import Batch, Floats, zeroed
 
 
 class Cost(NamedTuple):
@@ -33,9 +33,9 @@ def of(batch: Batch, prefill_rate: Floats, decode_rate: Floats) -> Cost:
     """
     prompt, cached, output = batch["prompt_tokens"], batch["cached_tokens"], batch["output_tokens"]
     known = ~(np.isnan(prompt) & np.isnan(output))
-    spared = np.nan_to_num(cached)
-    prefill = np.where(known, np.nan_to_num(prompt - spared) / prefill_rate, np.nan)
-    decode = np.where(known, np.nan_to_num(output) / decode_rate, np.nan)
+    spared = zeroed(cached)
+    prefill = np.where(known, zeroed(prompt - spared) / prefill_rate, np.nan)
+    decode = np.where(known, zeroed(output) / decode_rate, np.nan)
     saved = np.where(known, spared / prefill_rate, np.nan)
     for part in (prefill, decode, saved):
         part[batch.cache_hit & known] = 0.0

@@ -6,8 +6,8 @@ No I/O and no clock: the time comes with each call. One pipeline is one reading 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,16 +18,17 @@ from capwatch.dedupe import Seen as SeenIds
 from capwatch.dialect import Decoded
 from capwatch.dialect.vocabulary import replica_name
 from capwatch.fleet import PATIENCE_S, Fleet
+from capwatch.joins import Joins
 from capwatch.labels import Labels, own
 from capwatch.ledger import CLASS, LASTING, POOL, SOURCE, Delta, Gathering, Names, Table, Totals
-from capwatch.meters import commits, files, rollup, shelf, sources
+from capwatch.meters import commits, coverage, files, rollup, shelf, sources
 from capwatch.meters import engine as fleet
 from capwatch.meters.classes import COUNTS
 from capwatch.meters.costs import ABANDONED, COST
 from capwatch.meters.flow import FLOW, PHASES, book_measured
 from capwatch.meters.requests import TOKENS
 from capwatch.metrics import DROP_REASONS
-from capwatch.record import Bools, EngineSample, Floats, Ints
+from capwatch.record import Batch, Bools, EngineSample, Floats, Ints, zeroed
 from capwatch.seen import ROLLUP_S, ROLLUP_SLOTS, Groups, Meter, Seen
 from capwatch.sketch import SLICE, SLICES
 
@@ -90,6 +91,7 @@ class Pipeline:
         )
         self._fleet = Fleet()
         self._ids = SeenIds(config.dedupe.window, None if kept else hash)
+        self._joins = Joins()
         self._into = Gathering(self.names)
         self.secret = secret
         self.pending = 0
@@ -118,8 +120,13 @@ class Pipeline:
             self.hear(origin.pool or DEFAULT_POOL, replica_name(origin.engine, sample.engine), sample)
         counts = (decoded.read, decoded.counted - lost, decoded.skipped + lost)
         sources.lines(self._into, source, counts, decoded.dropped)
-        if not len(batch) or not origin.counts:
+        rows = np.flatnonzero(~repeated)
+        if not origin.counts:
+            self._hold(origin, batch, rows, now)
             return
+        if not len(batch):
+            return
+        joined = self._joins.join(batch, rows)
         classified = self._classifier.classify(origin.source, origin.pool, batch)
         of = classified.of
         charged = cost.of(batch, classified.prefill_rate[of], classified.decode_rate[of])
@@ -138,8 +145,10 @@ class Pipeline:
             rollup_slot=rollup_slot,
             timely=timely,
         )
+        joined = joined[rollup_slot[joined] > LASTING]
+        coverage.book_joined(self._into, seen.pool[joined], seen.event_at[joined])
         if repeated.any():
-            seen = _rows(seen, np.flatnonzero(~repeated))
+            seen = seen.take(rows)
         if len(seen.batch):
             for meter in self.meters:
                 meter.measure(seen, self._into)
@@ -154,21 +163,34 @@ class Pipeline:
         *,
         patience: float = PATIENCE_S,
         state: str | None = None,
+        grown: Mapping[str, float] | None = None,
     ) -> None:
-        """Take in what an engine told, see `Fleet.hear`."""
+        """Take in what an engine told, see `Fleet.hear`.
+
+        ``grown`` is by how much its counters grew since it was heard before, see `Vocabulary.counters`.
+        """
         if sample is not None and sample.at is not None:
             self._heard_at = max(self._heard_at, sample.at)
         news = self._fleet.hear(pool, engine, sample, patience=patience, state=state)
         if news is None:
             return
         fleet.book(self._into, news)
+        if sample is not None and sample.at is not None and grown:
+            number = self.names.id(POOL.name, pool)
+            coverage.book_counts(self._into, number, sample.at, grown.get("requests", 0.0))
+            fleet.book_recomputed(self._into, number, grown.get("recomputed_tokens"))
         if sample is not None and sample.running is not None and sample.waiting is not None and sample.at is not None:
             book_measured(self._into, pool, engine, sample.at, sample.running + sample.waiting)
 
     def tick(self, now: float) -> None:
-        """Let the event clock run on with the wall clock while the logs are silent, and with what engines tell."""
+        """Let the event clock run on with the wall clock while the logs are silent, and with what engines tell.
+
+        After a restart it goes on from where it was: what was written meanwhile is read first, and is not late.
+        """
         self.clock = max(self.clock, min(self._heard_at, now + AHEAD_S))
-        if self._told_at and now > self._told_at:
+        if self.clock and not self._told_at:
+            self._told_at = now
+        elif self._told_at and now > self._told_at:
             self.clock += now - self._told_at
             self._told_at = now
             self._sweep()
@@ -193,35 +215,36 @@ class Pipeline:
         other._into.add_to(self._into)
         self.pending, self._told_at = other.pending, other._told_at
 
-    def news(self) -> list[tuple[int, bytes]]:
-        """Request ids remembered since the last call: they go with the increments of `freeze`."""
-        return self._ids.news()
+    def news(self) -> Mapping[str, Any]:
+        """What is remembered of single requests since the last call: it goes with the increments of `freeze`."""
+        return {"ids": self._ids.news(), "joins": self._joins.news()}
 
-    def absorb(self, delta: Delta, news: Iterable[tuple[int, bytes]]) -> None:
+    def absorb(self, delta: Delta, news: Mapping[str, Any]) -> None:
         """Remember what led to a delta that was frozen before a restart; `names` already holds its names."""
         nothing = (np.empty(0, np.int64), None)
         models, pools = (delta.sums.get(table.name, nothing)[0] for table in (TOKENS, COST))
         self._labels.absorb(_rows_of(TOKENS, models), _rows_of(COST, pools), delta.retired, delta.clock)
-        self._ids.absorb(news)
+        self._ids.absorb(news["ids"])
+        self._joins.absorb(news["joins"])
         self.clock = max(self.clock, delta.clock)
 
     def save(self) -> Mapping[str, object]:
         """What the pipeline remembers beside the totals, as plain builtins."""
         return {
             "clock": self.clock,
-            "told_at": self._told_at,
             "labels": self._labels.save(),
             "ids": list(self._ids.save().items()),
             "fleet": self._fleet.save(),
+            "joins": self._joins.save(),
         }
 
     def load(self, saved: Mapping[str, object]) -> None:
         """Remember again what `save` gave."""
         self.clock = saved["clock"]  # type: ignore[assignment]
-        self._told_at = saved["told_at"]  # type: ignore[assignment]
         self._labels.load(saved["labels"])  # type: ignore[arg-type]
         self._ids.load(saved["ids"])  # type: ignore[arg-type]
         self._fleet.load(saved["fleet"])  # type: ignore[arg-type]
+        self._joins.load(saved["joins"])  # type: ignore[arg-type]
 
     def _begin(self, config: Config) -> None:
         """Series of capwatch itself and of pools start at 0, so that a rate sees their first step."""
@@ -260,7 +283,7 @@ class Pipeline:
         """Give each group its names, by what those of its requests that count are worth."""
         groups = len(classified.pool)
         counts = np.bincount(classified.of, counted, groups).astype(np.float64, copy=False)
-        worth = np.where(counted, np.nan_to_num(worth), 0.0)
+        worth = np.where(counted, zeroed(worth), 0.0)
         costs = np.bincount(classified.of, worth, groups).astype(np.float64, copy=False)
         pool = self._pools[classified.pool]
         labelled = self._labels.label(classified.texts, pool, counts, costs, clock)
@@ -273,8 +296,18 @@ class Pipeline:
             klass=self._classes[classified.klass],
         )
 
+    def _hold(self, origin: Origin, batch: Batch, rows: Ints, now: float) -> None:
+        """Keep requests that are not counted here for the rows that count them."""
+        rows = rows[batch.event_at[rows] <= now + FUTURE_S]
+        if len(rows):
+            self._joins.hold(batch, rows)
+            classified = self._classifier.classify(origin.source, origin.pool, batch)
+            pool = self._pools[classified.pool[classified.of]]
+            coverage.book_records(self._into, batch, rows, pool)
+
     def _sweep(self) -> None:
         """Retire what the clock says is silent, before it is heard of again: who returns starts anew."""
+        self._joins.expire(self.clock)
         self._labels.sweep(self.clock)
         if self._labels.retired:
             rollup.retire(self.names, self._labels.retired)
@@ -300,18 +333,3 @@ def _lines_lost(decoded: Decoded, repeated: Bools) -> int:
         return 0
     kept = set(decoded.lines[~repeated].tolist()) | {line for line, _ in decoded.samples}
     return len(set(decoded.lines[repeated].tolist()) - kept)
-
-
-def _rows(seen: Seen, index: Ints) -> Seen:
-    """Some rows of what is seen."""
-    return replace(
-        seen,
-        batch=seen.batch.take(index),
-        groups=replace(seen.groups, of=seen.groups.of[index]),
-        cost=cost.Cost(*(part[index] for part in seen.cost)),
-        verdict=seen.verdict[index],
-        event_at=seen.event_at[index],
-        slot=seen.slot[index],
-        rollup_slot=seen.rollup_slot[index],
-        timely=seen.timely[index],
-    )

@@ -121,12 +121,17 @@ class Texts:
             return cls(np.zeros(len(values), np.int64), [None])
         vocabulary = {name: code for code, name in enumerate(dict.fromkeys(values))}
         codes = np.fromiter(map(vocabulary.__getitem__, values), np.int64, len(values))
-        return cls(codes, [None if name in MISSING else name for name in vocabulary])
+        return cls(codes, [_told(name) for name in vocabulary])
 
     @classmethod
     def join(cls, parts: Sequence[Texts]) -> Texts:
         """One column after the other, with one vocabulary."""
-        return cls.of([part[row] for part in parts for row in range(len(part.codes))])
+        vocabulary: dict[str | None, int] = {}
+        codes = []
+        for part in parts:
+            places = [vocabulary.setdefault(name, len(vocabulary)) for name in part.names]
+            codes.append(np.array(places, np.int64)[part.codes])
+        return cls(np.concatenate(codes), list(vocabulary))
 
     def __getitem__(self, row: int) -> str | None:
         return self.names[int(self.codes[row])]
@@ -267,12 +272,21 @@ class Batch:
         )
 
 
+def zeroed(values: Floats) -> Floats:
+    """The values with 0 where they are absent, for sums.
+
+    >>> zeroed(np.array([1.0, np.nan])).tolist()
+    [1.0, 0.0]
+    """
+    return np.where(np.isnan(values), 0.0, values)
+
+
 def _name(names: Sequence[str], code: np.int64) -> str | None:
     return None if code < 0 else names[int(code)]
 
 
 def _told(name: str | None) -> str | None:
-    return None if name in MISSING else name
+    return None if name is None or name.strip() in MISSING else name
 
 
 def _either(given: Sequence[object] | None, otherwise: Sequence[str | None]) -> Sequence[str | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from capwatch.cost import Cost
 from capwatch.ledger import Gathering, Sketch, Table, Totals
 from capwatch.ledger.series import Series
-from capwatch.record import Batch, Bools, Floats, Ints
+from capwatch.record import Batch, Bools, Floats, Ints, zeroed
 
 ROLLUP_S: Final = 300.0
 """Length of a rollup's slot."""
@@ -36,7 +36,7 @@ class Groups:
 
     def sums(self, values: Floats) -> Floats:
         """The sum of values[n] in each group; NaN adds nothing."""
-        return np.bincount(self.of, np.nan_to_num(values), len(self.tenant)).astype(np.float64, copy=False)
+        return np.bincount(self.of, zeroed(values), len(self.tenant)).astype(np.float64, copy=False)
 
     def count(self, rows: Bools) -> Floats:
         """How many of the chosen rows each group has."""
@@ -73,6 +73,17 @@ class Seen:
     def pool(self) -> Ints:
         """The pool of each request."""
         return self.groups.pool[self.groups.of]
+
+    def take(self, rows: Ints) -> Seen:
+        """Some of the requests; the groups stay as they are."""
+        columns = {name: getattr(self, name)[rows] for name in ("verdict", "event_at", "slot", "rollup_slot", "timely")}
+        return replace(
+            self,
+            batch=self.batch.take(rows),
+            groups=replace(self.groups, of=self.groups.of[rows]),
+            cost=Cost(*(part[rows] for part in self.cost)),
+            **columns,
+        )
 
 
 class Meter(Protocol):

@@ -50,7 +50,7 @@ def judge(batch: Batch, targets: Targets) -> Ints:
         (whole & over_e2e, "e2e"),
         (whole, "good"),
         (needs_ttft & np.isnan(ttft), "no_timing"),
-        (~needs_ttft & np.isnan(duration), "no_timing"),
+        (~np.isnan(targets.e2e) & np.isnan(duration), "no_timing"),
         (~np.isnan(targets.tpot) & np.isnan(output), "no_tokens"),
         (~np.isnan(targets.tpot) & (output >= 2) & np.isnan(tpot), "no_timing"),
         (over_ttft & over_tpot, "both"),

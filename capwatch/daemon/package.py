@@ -30,7 +30,8 @@ class Package:
     delta: Delta
     sources: dict[str, SourceState]
     """By name of the source; decoders only where they changed."""
-    ids: list[tuple[int, bytes]]
+    news: Mapping[str, Any]
+    """What the pipeline remembers of single requests since the package before."""
     pipeline: Mapping[str, object] | None = None
     """All that the pipeline remembers, when a checkpoint is wanted."""
     caught_up: bool = False
@@ -46,7 +47,7 @@ class Ledger:
     def changes(self, package: Package) -> dict[str, object]:
         """A package as the value of a delta: of positions and decoders only what changed."""
         changed = {name: self._change(name, state) for name, state in package.sources.items()}
-        return {"ledger": _plain(package.delta), "sources": changed, "ids": package.ids}
+        return {"ledger": _plain(package.delta), "sources": changed, "news": package.news}
 
     def _change(self, name: str, state: SourceState) -> dict[str, object]:
         before = self.sources.get(name, SourceState()).saved

@@ -16,7 +16,8 @@ from capwatch.dialect import Decoded, Decoder
 from capwatch.pipeline import Origin, Pipeline
 from capwatch.sourcing import decoder_for, engine_of, engines
 from capwatch.tail.blocks import Block
-from capwatch.tail.follow import Follower
+from capwatch.tail.follow import Follower, Status
+from capwatch.tail.position import Saved
 from capwatch.tail.settings import Settings
 from capwatch.tail.wake import Touched
 
@@ -44,6 +45,12 @@ class Reader:
     touched: set[str] = field(default_factory=set)
     """Lineages decoded since the last freeze."""
     problems: frozenset[str] = frozenset()
+    frozen: tuple[Saved, Status] | None = None
+    """What the follower told at the last freeze."""
+
+    def stands(self) -> tuple[Saved, Status]:
+        """Where the follower stands."""
+        return self.follower.saved(), self.follower.status()
 
     def origin(self, lineage: str) -> Origin:
         """Where the lines of a lineage come from."""
@@ -78,6 +85,9 @@ class Reading:
         self._pending: list[tuple[Reader, Block]] = []
         self._pending_bytes = 0
         self._pending_since = 0.0
+        configured = {one.name for one in config.sources}
+        # A source that was taken out may come back: without its positions it would be counted again.
+        self._others = {name: state for name, state in states.items() if name not in configured}
         self.readers = [_reader(config, one, role[one.name] == "count", states) for one in config.sources]
 
     def poll(self, touched: Touched, go_on: Callable[[], bool]) -> None:
@@ -96,7 +106,8 @@ class Reading:
 
     def flush(self) -> None:
         """Decode everything gathered, and take it."""
-        pending, self._pending, self._pending_bytes = self._pending, [], 0
+        # What only adds to requests comes first: a request is joined with what is known when it is counted.
+        pending, self._pending, self._pending_bytes = sorted(self._pending, key=lambda one: one[0].counts), [], 0
         begin = 0
         for end in range(1, len(pending) + 1):
             if end == len(pending) or not _joins(pending[begin], pending[end - 1], pending[end]):
@@ -118,7 +129,7 @@ class Reading:
         self.pipeline.tick(now)
         sources = {}
         for reader in self.readers:
-            status = reader.follower.status()
+            reader.frozen = saved, status = reader.stands()
             numbers = (
                 *(status.bytes_read, status.bytes_skipped, status.lag_bytes),
                 *(status.rotations, status.truncations, float(status.up)),
@@ -126,9 +137,14 @@ class Reading:
             self.pipeline.book_files(reader.source.name, numbers, status.bytes_lost)
             decoders = {lineage: reader.decoders[lineage].save() for lineage in reader.touched}
             reader.touched.clear()
-            sources[reader.source.name] = SourceState(reader.follower.saved(), decoders)
+            sources[reader.source.name] = SourceState(saved, decoders)
         delta = self.pipeline.freeze()
         return Package(delta, sources, self.pipeline.news(), self.pipeline.save() if checkpoint else None)
+
+    def has_news(self) -> bool:
+        """Whether anything has happened since the last freeze but that time went by."""
+        moved = any(reader.frozen != reader.stands() for reader in self.readers)
+        return moved or bool(self._pending) or self.pipeline.pending > 0
 
     def caught_up(self) -> bool:
         """Whether every source has been read to its end."""
@@ -145,7 +161,7 @@ class Reading:
 
     def states(self) -> dict[str, SourceState]:
         """Where all sources stand, for another reading to go on."""
-        return {
+        return self._others | {
             reader.source.name: SourceState(
                 reader.follower.saved(),
                 reader.remembered | {lineage: decoder.save() for lineage, decoder in reader.decoders.items()},

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Final
 
@@ -16,7 +17,7 @@ from capwatch.config.check import warnings
 from capwatch.config.schema import Config
 from capwatch.daemon.committing import Committing
 from capwatch.daemon.package import Ledger
-from capwatch.daemon.reading import Reading
+from capwatch.daemon.reading import LONGEST_WAIT_S, Reading
 from capwatch.daemon.shown import Shown
 from capwatch.daemon.start import begin
 from capwatch.daemon.status import Board
@@ -34,6 +35,8 @@ BOUND: Final = 2_000_000
 """Lines read but not durable, after which reading stops: the log is the buffer. About 500 MB of increments."""
 LOOK_S: Final = 0.5
 """Between two looks of the waiting main thread."""
+SILENT_S: Final = 10.0
+"""Between two commits while nothing happens: the event clock runs on, and the time of the commit says that all is well."""
 
 _log = logging.getLogger(__name__)
 
@@ -65,6 +68,7 @@ class Daemon:
         self._load = load
         self._flags = flags
         self._lock = Lock(config.state_dir)
+        self._signals: SimpleQueue[int] = SimpleQueue()
         self._stop = threading.Event()
         self._reload = threading.Event()
         self._failed: BaseException | None = None
@@ -86,12 +90,8 @@ class Daemon:
 
     def run(self) -> int:
         """Run until told to stop; the exit code."""
-        for number, react in (
-            (signal.SIGTERM, self._on_stop),
-            (signal.SIGINT, self._on_stop),
-            (signal.SIGHUP, self._on_hup),
-        ):
-            signal.signal(number, react)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
         for warning in warnings(self._config, engines(), auth=False):
             _log.warning("%s", warning)
         reading = threading.Thread(target=self._read, name="reading", daemon=True)
@@ -99,7 +99,8 @@ class Daemon:
         self._server.start()
         reading.start()
         _log.info("capwatch %s listens on %s", __version__, self._server.address)
-        while not self._stop.wait(LOOK_S):
+        while not self._stop.is_set():
+            self._obey()
             if self._committing.failed is not None:
                 self._failed = self._committing.failed
                 self._stop.set()
@@ -132,11 +133,20 @@ class Daemon:
         self._reload.set()
         return True
 
-    def _on_stop(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature of a handler
-        self._stop.set()
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature of a handler
+        # A handler interrupts the main thread anywhere: of all ways to tell somebody, this one alone takes no lock.
+        self._signals.put(number)
 
-    def _on_hup(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature of a handler
-        threading.Thread(target=self.reload, name="reload", daemon=True).start()
+    def _obey(self) -> None:
+        """Wait a moment for a signal, and do what it says."""
+        try:
+            number = self._signals.get(timeout=LOOK_S)
+        except Empty:
+            return
+        if number == signal.SIGHUP:
+            self.reload()
+        else:
+            self._stop.set()
 
     def _read(self) -> None:
         """The reading thread."""
@@ -147,11 +157,12 @@ class Daemon:
             while not self._stop.is_set():
                 if self._reload.is_set():
                     self._switch()
-                if self._reading.pipeline.pending < BOUND:
+                full = self._reading.pipeline.pending >= BOUND
+                if not full:
                     self._reading.poll(touched, self._due)
                 self._due()
                 wake.watch(self._reading.directories())
-                touched = wake.wait(min(self._reading.wait(), max(0.0, self._commit_at - time.monotonic())))
+                touched = wake.wait(self._pause(full=full))
             self._finish()
         except Exception as error:
             _log.exception("reading has failed")
@@ -163,15 +174,24 @@ class Daemon:
 
     _commit_at = 0.0
     """When the next package is to be handed over, monotonic."""
+    _silent_until = 0.0
+    """When a package is handed over though nothing has happened."""
     _next: Config
 
     def _due(self) -> bool:
         """Hand over what was read, if it is time and the committer is idle; whether reading shall go on."""
         now = time.monotonic()
         if now >= self._commit_at and self._committing.idle:
-            self._hand_over()
             self._commit_at = now + self._config.commit_interval
+            if now >= self._silent_until or not self._shown.live.ready or self._reading.has_news():
+                self._silent_until = now + SILENT_S
+                self._hand_over()
         return not self._stop.is_set() and not self._reload.is_set()
+
+    def _pause(self, *, full: bool) -> float:
+        """How long (s) there is nothing to do. A committer that is late is looked at again and again, not all the time."""
+        wait = LONGEST_WAIT_S if full else self._reading.wait()
+        return min(wait, max(0.0, self._commit_at - time.monotonic())) if self._committing.idle else wait
 
     def _hand_over(self) -> None:
         package = self._reading.freeze(checkpoint=self._committing.wants_checkpoint)

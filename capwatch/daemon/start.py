@@ -81,13 +81,13 @@ def _replayed(config: Config, secret: bytes, state: State) -> Begun:
             delta = delta_of(value)
             totals.apply(delta)
             ledger.absorb(value["sources"])
-            later.append((delta, value["ids"]))
+            later.append((delta, value["news"]))
         names = totals.names.copy()
         pipeline = Pipeline(config, names, secret=secret)
         if kinds["pipeline"]:
             pipeline.load(kinds["pipeline"])
-        for delta, ids in later:
-            pipeline.absorb(delta, ids)
+        for delta, news in later:
+            pipeline.absorb(delta, news)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         # Checksums were right, so an older or foreign program wrote it: of no use, but worth keeping.
         raise DamagedError(f"not understood: {type(error).__name__}") from error

@@ -7,7 +7,7 @@ a reason, or held back as a part of a wrapped record until that resolves.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,6 +23,9 @@ HELD: Final = "held"
 
 Fate = str
 """`COUNTED`, `SKIPPED`, `HELD`, or the reason of a drop."""
+
+PIECE: Final = 1 << 18
+"""Bytes decoded at once: what is made of them, several times as much, stays in the processor's own cache."""
 
 BAD_DATA: Final = (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError)
 """What a parser may meet on a bad line. It costs that line, never the source."""
@@ -47,6 +50,20 @@ class Decoded:
     """For lines that are no record: fate and reason text, by index. Texts are the reader's own, never the line's."""
 
 
+@dataclass(slots=True)
+class _Found:
+    """What the pieces of a block hold, so far."""
+
+    lines: int = 0
+    batches: list[Batch] = field(default_factory=list)
+    rows: list[Ints] = field(default_factory=list)
+    samples: list[tuple[int, EngineSample]] = field(default_factory=list)
+    fates: dict[int, tuple[Fate, str]] = field(default_factory=dict)
+    written: dict[int, float] = field(default_factory=dict)
+    """When a wrapper says that a line was written, by index."""
+    released: Counter[str] = field(default_factory=Counter)
+
+
 class Decoder:
     """Decodes the lines of one file: wrapper, then the fast scanner where there is one, then the reader."""
 
@@ -61,42 +78,51 @@ class Decoder:
 
         ``near`` (s, epoch): see `Reader.read`; it is the time of records in dialects without a clock.
         """
+        found = _Found()
+        for piece in _pieces(data):
+            self._piece(piece, near, found)
+        batch = found.batches[0] if len(found.batches) == 1 else Batch.join(found.batches)
+        rows = np.concatenate(found.rows)
+        for line, sample in found.samples:
+            sample.at = found.written.get(line, near) if sample.at is None else sample.at
+        times = np.full(len(rows), np.nan if self._form.clock else near)
+        if found.written:
+            times = np.array([found.written.get(row, time) for row, time in zip(rows.tolist(), times, strict=True)])
+        return _settled(batch, rows, times, found)
+
+    def _piece(self, data: bytes, near: float, found: _Found) -> None:
+        """Add what one piece holds."""
         lines: Sequence[bytes] = data.split(b"\n")
         if not lines[-1]:
             lines = lines[:-1]
-        clean = data.isascii() and b"\0" not in data
-        fates: dict[int, tuple[Fate, str]] = {}
-        written: dict[int, float] = {}
-        released: Counter[str] = Counter()
-        index: Sequence[int] = range(len(lines))
+        begin, found.lines = found.lines, found.lines + len(lines)
+        index: Sequence[int] = range(begin, found.lines)
         if self._wrapper is not None:
-            index, lines = self._unwrap(lines, fates, written, released)
-        columns: list[Batch] = []
+            index, lines = self._unwrap(lines, begin, found)
+        batches: list[Batch] = []
         rows: list[int] = []
+        left: Sequence[int] = range(len(lines))
         if self._scanner is not None:
-            found, taken, left = self._scanner.scan(lines, clean=clean)
-            columns.append(Batch.of_columns(found, len(taken)))
-            rows += [index[i] for i in taken]
-        else:
-            left = list(range(len(lines)))
+            columns, taken, left = self._scanner.scan(lines, clean=data.isascii() and b"\0" not in data)
+            batches.append(Batch.of_columns(columns, len(taken)))
+            rows += index if len(taken) == len(index) else [index[i] for i in taken]
         requests: list[Request] = []
-        samples: list[tuple[int, EngineSample]] = []
         for i in left:
-            line = index[i]
-            for found_here in self._judge(lines[i], written.get(line, near), line, fates):
-                if isinstance(found_here, Request):
-                    requests.append(found_here)
-                    rows.append(line)
+            for one in self._judge(lines[i], found.written.get(index[i], near), index[i], found.fates):
+                if isinstance(one, Request):
+                    requests.append(one)
+                    rows.append(index[i])
                 else:
-                    samples.append((line, found_here))
-        if requests or not columns:
-            columns.append(Batch.of(requests))
-        batch, rows = _joined(columns, rows)
-        for line, sample in samples:
-            sample.at = written.get(line, near) if sample.at is None else sample.at
-        spare = np.nan if self._form.clock else near
-        times = np.array([written.get(row, spare) for row in rows]) if written else np.full(len(rows), spare)
-        return _settled(batch, np.array(rows, np.int64), samples, times, (fates, released))
+                    found.samples.append((index[i], one))
+        if requests or not batches:
+            batches.append(Batch.of(requests))
+        where = np.array(rows, np.int64)
+        if len(batches) > 1:
+            # The order of the file decides what is late, what is a repeat, and who gets a name first.
+            order = np.argsort(where, kind="stable")
+            batches, where = [Batch.join(batches).take(order)], where[order]
+        found.batches += batches
+        found.rows.append(where)
 
     def _judge(
         self, line: bytes, near: float, index: int, fates: dict[int, tuple[Fate, str]]
@@ -128,22 +154,17 @@ class Decoder:
         except BAD_DATA as error:
             return Drop("malformed", type(error).__name__)
 
-    def _unwrap(
-        self,
-        lines: Sequence[bytes],
-        fates: dict[int, tuple[Fate, str]],
-        written: dict[int, float],
-        released: Counter[str],
-    ) -> tuple[list[int], list[bytes]]:
+    def _unwrap(self, lines: Sequence[bytes], begin: int, found: _Found) -> tuple[list[int], list[bytes]]:
         assert self._wrapper is not None  # noqa: S101 - for the type checker
         index: list[int] = []
         inner: list[bytes] = []
-        for i, line in enumerate(lines):
+        fates = found.fates
+        for i, line in enumerate(lines, begin):
             try:
                 piece = self._wrapper.unwrap(line.removesuffix(b"\r"))
             except BAD_DATA as error:
                 piece = Drop("malformed", type(error).__name__)
-            released.update(self._wrapper.released())
+            found.released.update(self._wrapper.released())
             if isinstance(piece, Skip):
                 fates[i] = (SKIPPED, piece.reason)
             elif isinstance(piece, Drop):
@@ -154,7 +175,7 @@ class Decoder:
                 index.append(i)
                 inner.append(piece.line)
                 if piece.at is not None:
-                    written[i] = piece.at
+                    found.written[i] = piece.at
         return index, inner
 
     def save(self) -> object:
@@ -169,23 +190,21 @@ class Decoder:
                 self._wrapper.load(saved[1])
 
 
-def _joined(parts: Sequence[Batch], rows: list[int]) -> tuple[Batch, list[int]]:
-    """One batch in the order of the file, which decides what is late, what is a repeat, and who gets a name first."""
-    if len(parts) == 1:
-        return parts[0], rows
-    order = np.argsort(rows, kind="stable")
-    return Batch.join(parts).take(order), np.array(rows, np.int64)[order].tolist()
+def _pieces(data: bytes) -> Iterator[bytes]:
+    """Whole lines of about `PIECE` bytes each; at least one, be it empty."""
+    begin = 0
+    while True:
+        end = data.find(b"\n", begin + PIECE) + 1
+        if not end:
+            yield data[begin:]
+            return
+        yield data[begin:end]
+        begin = end
 
 
-def _settled(
-    batch: Batch,
-    rows: Ints,
-    samples: list[tuple[int, EngineSample]],
-    times: Floats,
-    judged: tuple[dict[int, tuple[Fate, str]], Counter[str]],
-) -> Decoded:
+def _settled(batch: Batch, rows: Ints, times: Floats, found: _Found) -> Decoded:
     """Settle the records, take out those that cannot be used, and count the fates of all lines."""
-    fates, released = judged
+    fates, samples = found.fates, found.samples
     verdict = settle(batch, times)
     if verdict.any():
         good = set(rows[verdict == 0].tolist()) | {row for row, _ in samples}
@@ -194,7 +213,7 @@ def _settled(
                 fates[row] = (DROPS[reason], "")
         batch, rows = batch.take(verdict == 0), rows[verdict == 0]
     counted = len(set(rows.tolist()) | {row for row, _ in samples})
-    outcome = Counter(fate for fate, _ in fates.values()) + released
+    outcome = Counter(fate for fate, _ in fates.values()) + found.released
     skipped = outcome.pop(SKIPPED, 0)
     outcome.pop(HELD, 0)
     read = counted + skipped + outcome.total()

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import astuple
 
-from capwatch.dialect.value import epoch
+from capwatch.dialect.value import epoch, number
 from capwatch.dialect.verdict import Columns
 
 Kind = Literal["number", "text", "time", "flag"]
@@ -28,6 +28,8 @@ _TYPES: Mapping[Kind, Any] = {
 }
 
 
+_NEVER: Any = type(None)
+"""The type of a key that two fields read in different ways: a line that has it is left to the reader."""
 _ZONE = attrgetter("tzinfo")
 
 
@@ -47,9 +49,10 @@ class JsonScanner:
         self._leaves = leaves
         self._zone = zone
         shape: dict[str, Any] = {}
-        self._ways = {
-            name: [_plant(shape, way, leaf.kind) for way in _ways(leaf.path)] for name, leaf in leaves.items()
-        }
+        self._ways = {name: list(_ways(leaf.path)) for name, leaf in leaves.items()}
+        for name, leaf in leaves.items():
+            for way in self._ways[name]:
+                _plant(shape, way, _TYPES[leaf.kind])
         self._shape = shape
         self._decode = msgspec.json.Decoder(_struct(shape)).decode
         self._ordered = False
@@ -98,7 +101,10 @@ class JsonScanner:
     def _columns(self, rows: list[Any]) -> Columns:
         flat: dict[tuple[str, ...], Sequence[object]] = {}
         _flatten(rows, (), flat)
-        return {name: self._column(name, [flat[way] for way in ways]) for name, ways in self._ways.items() if rows}
+        if not rows:
+            return {}
+        blank = (None,) * len(rows)
+        return {name: self._column(name, [flat.get(way, blank) for way in ways]) for name, ways in self._ways.items()}
 
     def _column(self, name: str, ways: list[Sequence[object]]) -> Sequence[object]:
         leaf = self._leaves[name]
@@ -118,7 +124,7 @@ class JsonScanner:
 
     @staticmethod
     def _scaled(value: object, leaf: Leaf) -> object:
-        return value * leaf.factor if isinstance(value, float) else value
+        return number(value, leaf.factor) if isinstance(value, float) else value
 
 
 def _ways(path: str) -> Iterator[tuple[str, ...]]:
@@ -131,16 +137,17 @@ def _ways(path: str) -> Iterator[tuple[str, ...]]:
         cut = path.rfind(".", 0, cut)
 
 
-def _plant(shape: dict[str, Any], way: tuple[str, ...], kind: Kind) -> tuple[str, ...]:
-    """Put a leaf into the tree of the struct; a key that is a leaf and a branch at once is left to the reader."""
+def _plant(shape: dict[str, Any], way: tuple[str, ...], hint: Any) -> None:
+    """Put a leaf into the tree of the struct; a key that is wanted in two ways is left to the reader."""
     node = shape
     for key in way[:-1]:
-        node = node.setdefault(key, {})
-        if not isinstance(node, dict):
-            raise KeyError(f"path {'.'.join(way)} runs through another field")
-    if node.setdefault(way[-1], _TYPES[kind]) != _TYPES[kind]:
-        raise KeyError(f"path {'.'.join(way)} is read in two ways")
-    return way
+        below = node.setdefault(key, {})
+        if not isinstance(below, dict):
+            node[key] = _NEVER
+            return
+        node = below
+    if node.setdefault(way[-1], hint) != hint:
+        node[way[-1]] = _NEVER
 
 
 def _struct(shape: dict[str, Any]) -> Any:
@@ -165,6 +172,8 @@ def _flatten(rows: list[Any], path: tuple[str, ...], into: dict[tuple[str, ...],
     else:
         columns = zip(*map(astuple, rows), strict=True)
     for key, hint, column in zip(kind.__struct_encode_fields__, kind.__annotations__.values(), columns, strict=True):
+        if hint is _NEVER:
+            continue
         if hint in _TYPES.values():
             into[(*path, key)] = column
         elif column.count(None) < len(column):
@@ -180,5 +189,5 @@ def _blank(
     for key, below in zip(kind.__struct_encode_fields__, kind.__annotations__.values(), strict=True):
         if below in _TYPES.values():
             into[(*path, key)] = column
-        else:
+        elif below is not _NEVER:
             _blank(below, (*path, key), column, into)

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from capwatch.record import DURATIONS, NUMBERS, OUTCOMES, TIMES, TOKENS, USAGES, Batch, Bools, Floats, Ints
+from capwatch.record import DURATIONS, NUMBERS, OUTCOMES, TIMES, TOKENS, USAGES, Batch, Bools, Floats, Ints, zeroed
 
 MOST_TOKENS: Final = 1e9
 """No request holds more tokens than this; larger numbers are errors of the log."""
@@ -68,14 +68,17 @@ def _clean(column: Floats, name: str) -> Bools:
 
 
 def _times(n: dict[str, Floats], near: Floats) -> Bools:
-    """Let start, end and duration complete each other; a request that ends before it starts keeps only its end."""
+    """Let start, end and duration complete each other.
+
+    A request that ends before it starts, or days after anything can last, keeps only its end.
+    """
     start, end, duration = n["started_at"], n["finished_at"], n["duration_s"]
     np.copyto(end, near, where=np.isnan(start) & np.isnan(end))
-    backwards = start > end + SKEW_S
-    start[backwards] = np.nan
-    duration[backwards] = np.nan
+    impossible = (start > end + SKEW_S) | (end - start > LONGEST_S)
+    start[impossible] = np.nan
+    duration[impossible] = np.nan
     np.copyto(duration, np.maximum(end - start, 0), where=np.isnan(duration) & ~np.isnan(end - start))
-    np.copyto(start, end - duration, where=np.isnan(start) & ~backwards)
+    np.copyto(start, end - duration, where=np.isnan(start) & ~impossible)
     np.copyto(end, start + duration, where=np.isnan(end))
     return np.isnan(start) & np.isnan(end)
 
@@ -111,7 +114,7 @@ def _phases(n: dict[str, Floats]) -> None:
     Where the wait in the engine's queue is not told, it is inside prefill.
     """
     ttft = n["ttft_s"]
-    before = sum((np.nan_to_num(n[name]) for name in ("gateway_s", "retrieval_s", "tool_s", "queue_s")), 0.0)
+    before = sum((zeroed(n[name]) for name in ("gateway_s", "retrieval_s", "tool_s", "queue_s")), 0.0)
     np.copyto(n["prefill_s"], np.maximum(ttft - before, 0), where=np.isnan(n["prefill_s"]))
     np.copyto(n["decode_s"], np.maximum(n["duration_s"] - ttft, 0), where=np.isnan(n["decode_s"]))
 

@@ -89,7 +89,7 @@ def time(value: object, zone: tzinfo, factor: float = 1.0) -> float | None:
     if read is not REFUSED or not isinstance(value, str):
         return read
     try:
-        return epoch(datetime.fromisoformat(value.strip()), zone)
+        return epoch(datetime.fromisoformat(value.strip().upper()), zone)
     except (ValueError, OverflowError):
         return REFUSED
 

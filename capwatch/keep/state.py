@@ -12,15 +12,14 @@ import fcntl
 import os
 import sqlite3
 import struct
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from xxhash import xxh3_64, xxh3_64_intdigest
 
 from capwatch.errors import StateError
 from capwatch.keep.codec import DamagedError, pack, unpack
-from capwatch.keep.database import judged, opened, set_aside
+from capwatch.keep.database import judged, opened, set_aside, transaction
 
 __all__ = ["VERSION", "DamagedError", "Lock", "State", "set_aside"]
 
@@ -95,7 +94,7 @@ class State:
             sqlite3.Error: it could not be written, and nothing of it has been.
         """
         data = pack(value)
-        self._db.execute("INSERT INTO delta VALUES (?, ?)", (number, data))
+        self._commit([("INSERT INTO delta VALUES (?, ?)", [(number, data)])])
         return len(data)
 
     def checkpoint(self, number: int, chunks: Mapping[str, object]) -> int:
@@ -109,18 +108,14 @@ class State:
         changed = [(name, data) for name, data in packed.items() if self._sums.get(name) != sums[name]]
         gone = [(name,) for name in self._sums.keys() - sums.keys()]
         meta = [("number", number), ("seal", _seal(number, sums))]
-        with closing(self._db.cursor()) as cursor:
-            cursor.execute("BEGIN IMMEDIATE")
-            try:
-                cursor.executemany("INSERT OR REPLACE INTO chunk VALUES (?, ?)", changed)
-                cursor.executemany("DELETE FROM chunk WHERE name = ?", gone)
-                cursor.execute("DELETE FROM delta WHERE number <= ?", (number,))
-                cursor.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", meta)
-                cursor.execute("COMMIT")
-            except sqlite3.Error:
-                if self._db.in_transaction:
-                    cursor.execute("ROLLBACK")
-                raise
+        self._commit(
+            [
+                ("INSERT OR REPLACE INTO chunk VALUES (?, ?)", changed),
+                ("DELETE FROM chunk WHERE name = ?", gone),
+                ("DELETE FROM delta WHERE number <= ?", [(number,)]),
+                ("INSERT OR REPLACE INTO meta VALUES (?, ?)", meta),
+            ]
+        )
         self._sums = sums
         return sum(len(data) for _, data in changed)
 
@@ -152,6 +147,21 @@ class State:
             last = number
             yield number, unpack(data)
         self.number = last
+
+    def _commit(self, steps: Sequence[tuple[str, Sequence[tuple[object, ...]]]]) -> None:
+        """All of the steps or none; on a full disk once more, after the log has been copied into the file and cut."""
+        try:
+            self._write(steps)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+                raise
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._write(steps)
+
+    def _write(self, steps: Sequence[tuple[str, Sequence[tuple[object, ...]]]]) -> None:
+        with transaction(self._db):
+            for statement, rows in steps:
+                self._db.executemany(statement, rows)
 
     def _rows(self, query: str) -> Iterator[Any]:
         with judged():

@@ -26,6 +26,9 @@ SWEEP_S: Final = 3600.0
 FADE_S: Final = 86400.0
 """Half-life of the weights by which late names are judged, event time: as long as a day's rhythm."""
 
+_REMEMBERED: Final = 20_000
+"""Texts whose clean form is remembered: enough for every name with traffic, and bounded under hostile ones."""
+
 Combination = tuple[int, int, int, int]
 """(tenant, route, model, pool) ids; −1 in a part whose series do not depend on it."""
 
@@ -68,6 +71,7 @@ class Labels:
         self._route_series = series.ROUTE + bounds
         self._secret = secret
         self._hash_tenants = hash_tenants
+        self._cleaned: dict[tuple[str | None, bool], str] = {}
         sizes = {TENANT: limits.tenants, ROUTE: limits.routes, MODEL: limits.models}
         self._axes = {axis: Places(axis, size) for axis, size in sizes.items()}
         self._pairs: dict[tuple[int, int], float] = {}
@@ -124,7 +128,7 @@ class Labels:
         size = len(texts.names)
         hashed = self._hash_tenants and axis is TENANT
         used = np.flatnonzero(np.bincount(texts.codes, minlength=size)).tolist()
-        names = [clean(texts.names[code], self._secret, hashed=hashed) for code in used]
+        names = [self._clean(texts.names[code], hashed=hashed) for code in used]
         costs, requests = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
         for told, column in ((costs, cost), (requests, counts)):
             sums = np.bincount(texts.codes, column, size)[used].tolist()
@@ -136,6 +140,15 @@ class Labels:
         ids = np.zeros(size, np.int64)
         ids[used] = [given.get(name, OTHER) for name in names]
         return ids[texts.codes]
+
+    def _clean(self, text: str | None, *, hashed: bool) -> str:
+        """See `clean`; what it made of a text is remembered."""
+        found = self._cleaned.get((text, hashed))
+        if found is None:
+            if len(self._cleaned) >= _REMEMBERED:
+                self._cleaned.clear()
+            found = self._cleaned[text, hashed] = clean(text, self._secret, hashed=hashed)
+        return found
 
     def _given(self, axis: Axis, costs: Mapping[str, float], clock: float) -> Mapping[str, int]:
         """The ids of those names that have one or get one now; late names are judged when all others are served."""

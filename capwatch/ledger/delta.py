@@ -126,7 +126,9 @@ class Gathering:
 
 
 def _stack(columns: tuple[Floats | Ints, ...]) -> Floats:
-    return np.nan_to_num(np.stack(np.broadcast_arrays(*columns), axis=1).astype(np.float64, copy=False), copy=False)
+    stacked = np.stack(np.broadcast_arrays(*columns), axis=1).astype(np.float64, copy=False)
+    stacked[np.isnan(stacked)] = 0.0
+    return stacked
 
 
 def _followed(first: dict[K, list[V]], then: dict[K, list[V]]) -> dict[K, list[V]]:

@@ -27,13 +27,14 @@ METRICS: Final = (
 """The metric of each of `GAUGES`."""
 ENGINES = Table((POOL, ENGINE), "engines", (*GAUGES, "state"), level=True)
 COUNTS = Table((POOL, ENGINE), "engine_counts", ("preemptions", "restarts"))
+RECOMPUTED = Table((POOL,), "recomputed", ("tokens",))
 _POOL = Keys((POOL,))
 
 
 class Engines:
     """Contract 4.3, and requests in flight as the engines measure them now."""
 
-    tables = (ENGINES, COUNTS)
+    tables = (ENGINES, COUNTS, RECOMPUTED)
     sketches = ()
 
     def measure(self, seen: Seen, into: Gathering) -> None:
@@ -49,6 +50,7 @@ class Engines:
         counts = totals.rows(COUNTS)
         yield plain(m.ENGINE_PREEMPTIONS, COUNTS, counts[0], counts[1][:, 0])
         yield plain(m.ENGINE_RESTARTS, COUNTS, counts[0], counts[1][:, 1])
+        yield plain(m.RECOMPUTED_TOKENS, RECOMPUTED, *totals.rows(RECOMPUTED))
         pools, now = _by_pool(keys, values[:, [GAUGES.index("waiting"), GAUGES.index("running")]])
         yield spread(m.INFLIGHT_MEASURED, _POOL, pools, now, m.MEASURED_PHASES)
 
@@ -72,6 +74,12 @@ def book(into: Gathering, news: News) -> None:
     row = [replica.values.get(name, np.nan) for name in GAUGES] + [float(m.ENGINE_STATES.index(replica.state))]
     into.set(ENGINES, key, *(np.array([value]) for value in row))
     into.add(COUNTS, key, np.array([news.preemptions]), np.array([news.restarts]))
+
+
+def book_recomputed(into: Gathering, pool: int, tokens: float | None) -> None:
+    """Book tokens that an engine of a pool computed once more; None where it does not tell them."""
+    if tokens is not None:
+        into.add(RECOMPUTED, np.array([pool]), np.array([tokens]))
 
 
 def METER(config: Config) -> Engines:  # noqa: ARG001, N802 - the shelf's word

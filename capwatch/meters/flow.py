@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -12,19 +12,21 @@ from capwatch import metrics as m
 from capwatch.config.schema import Config
 from capwatch.ledger import ENGINE, POOL, Gathering, Keys, Sketch, Table, Totals
 from capwatch.ledger.series import Series, plain, spread
-from capwatch.record import PHASE_FIELDS, Batch, Floats, Ints
+from capwatch.record import PHASE_FIELDS, Batch, Floats, Ints, zeroed
 from capwatch.seen import Seen
 from capwatch.sketch import SLICE, SLICES, index, pack, quantiles
 
 FLOW = Table((POOL,), "flow", ("arrivals", "departures"))
 PHASES = Table((POOL,), "phases", m.PHASES)
 RECENT = Table((POOL,), "recent_phases", m.PHASES, slot_s=SLICE, slots=SLICES)
-SECONDS = Table((POOL,), "seconds", ("arrivals", "departures"), slot_s=1, slots=1500, closes=True)
-"""Counts by second of the last 25 minutes: five minutes, and behind them residences of up to 20."""
+SECONDS = Table((POOL,), "seconds", ("arrivals", "departures"), slot_s=1, slots=1560, closes=True)
+"""Counts by second of the last 26 minutes: five minutes, behind them residences of `MOST_S`, and what may be late."""
 MEASURED = Table((POOL, ENGINE), "measured", ("requests", "samples"), slot_s=SLICE, slots=SLICES)
 """Requests waiting or running in each engine replica, summed over its samples of the last five minutes."""
 RESIDENCE = Sketch((POOL,), "residence", lasting=False, recent=True)
 
+MOST_S: Final = 1200
+"""Residence beyond which a request counts as arrived this long before its end: its second may be closed already."""
 BALANCE_S: Final = 300
 """Arrivals and departures are compared over five minutes (contract, 4.2)."""
 IMBALANCE: Final = 0.10
@@ -60,7 +62,7 @@ class Flow:
     @staticmethod
     def _seconds(seen: Seen, into: Gathering) -> None:
         started = seen.batch["started_at"]
-        started = np.where(np.isnan(started), seen.event_at, started)
+        started = np.where(np.isnan(started), seen.event_at, np.maximum(started, seen.event_at - MOST_S))
         pool = seen.pool[seen.timely]
         for times, row in ((started, (1.0, 0.0)), (seen.event_at, (0.0, 1.0))):
             second = np.floor(times[seen.timely]).astype(np.int64)
@@ -72,14 +74,15 @@ class Flow:
         yield plain(m.ARRIVALS, FLOW, keys, values[:, 0])
         yield plain(m.DEPARTURES, FLOW, keys, values[:, 1])
         yield spread(m.PHASE_SECONDS, PHASES, *totals.rows(PHASES), m.PHASES)
-        pools, inflight = in_flight(totals)
+        seconds = _seconds(totals)
+        pools, inflight = in_flight(totals, seconds)
         yield spread(m.INFLIGHT_LITTLES_LAW, _POOLS, pools, inflight, m.PHASES)
         measured, requests = measured_in_flight(totals)
         law = inflight[np.isin(pools, measured)][:, _IN_ENGINE].sum(axis=1)
         told = np.isin(measured, pools)
         enough = np.where(law >= FEWEST_IN_FLIGHT, law, np.nan)
         yield plain(m.LITTLES_LAW_RESIDUAL_RATIO, _POOLS, measured[told], requests[told] / enough - 1)
-        yield plain(m.LITTLES_LAW_VALID, _POOLS, keys, np.array([_valid(totals, pool) for pool in keys.tolist()]))
+        yield plain(m.LITTLES_LAW_VALID, _POOLS, keys, _valid(totals, keys, seconds))
 
 
 def residence(batch: Batch) -> Floats:
@@ -87,8 +90,8 @@ def residence(batch: Batch) -> Floats:
 
     What the log leaves unexplained is `other`; phases that add up to more than the duration are scaled down to it.
     """
-    phases = np.nan_to_num(np.stack([batch[name] for name in PHASE_FIELDS], axis=1))
-    duration = np.nan_to_num(batch["duration_s"])
+    phases = zeroed(np.stack([batch[name] for name in PHASE_FIELDS], axis=1))
+    duration = zeroed(batch["duration_s"])
     explained = phases.sum(axis=1)
     over = explained > duration
     phases[over] *= (duration[over] / explained[over])[:, None]
@@ -96,16 +99,39 @@ def residence(batch: Batch) -> Floats:
     return np.column_stack([phases, other])
 
 
-def in_flight(totals: Totals) -> tuple[Ints, Floats]:
+class Seconds(NamedTuple):
+    """What `SECONDS` holds, as columns: one row for each second and pool in which something came or went."""
+
+    second: Ints
+    pool: Ints
+    arrivals: Floats
+    departures: Floats
+
+    def first(self, pool: int) -> float:
+        """The first second of the last 26 minutes in which the pool saw a departure; minus infinity if none is kept."""
+        return min(self.second[(self.pool == pool) & (self.departures > 0)].tolist(), default=-math.inf)
+
+    def sums(self, pool: int, begin: float, end: float) -> tuple[float, float]:
+        """(arrivals, departures) of a pool from one second on and before another."""
+        rows = (self.pool == pool) & (self.second >= begin) & (self.second < end)
+        return float(self.arrivals[rows].sum()), float(self.departures[rows].sum())
+
+
+def in_flight(totals: Totals, seconds: Seconds) -> tuple[Ints, Floats]:
     """(pools[p], L[p, 7]): requests in each phase as λW (Little 1961), the mean over the window of event time.
 
     The residence of all requests that finished in the window, over its length; at the start of the log the window
-    is as long as there are records.
+    is as long as there are records. 0 for a pool that saw none finish, NaN where no duration is told.
     """
-    pools, seconds = totals.window(RECENT)
+    pools, _ = totals.rows(FLOW)
+    known, sums = totals.window(RECENT)
     begun = (math.floor(totals.clock / SLICE) - SLICES + 1) * SLICE
-    lengths = [totals.clock - max(begun, _first_second(totals, pool)) for pool in pools.tolist()]
-    return pools, seconds / np.maximum(np.array(lengths, np.float64), 1.0)[:, None]
+    lengths = np.array([totals.clock - max(begun, seconds.first(pool)) for pool in pools.tolist()], np.float64)
+    idle = np.array([seconds.sums(pool, begun, totals.clock + 1)[1] == 0 for pool in pools.tolist()], np.bool_)
+    found = np.full((len(pools), len(m.PHASES)), np.nan)
+    found[idle] = 0.0
+    found[np.searchsorted(pools, known)] = sums
+    return pools, found / np.maximum(lengths, 1.0)[:, None]
 
 
 def measured_in_flight(totals: Totals) -> tuple[Ints, Floats]:
@@ -121,28 +147,25 @@ def book_measured(into: Gathering, pool: str, engine: str, at: float, requests: 
     into.add_slots(MEASURED, np.array([int(at // SLICE)]), np.atleast_1d(key), np.array([requests]), np.ones(1))
 
 
-def _first_second(totals: Totals, pool: int) -> float:
-    """The first second of the last 25 minutes in which the pool saw a departure; minus infinity if none is kept."""
-    seen = [second for second, sums in totals.slots(SECONDS).items() if _departed(sums.keys, sums.values, pool)]
-    return float(min(seen, default=-math.inf))
+def _seconds(totals: Totals) -> Seconds:
+    slots = totals.slots(SECONDS)
+    second = np.repeat(np.array([*slots], np.int64), [len(sums.keys) for sums in slots.values()])
+    pools = np.concatenate([np.empty(0, np.int64), *(sums.keys for sums in slots.values())])
+    arrivals, departures = np.concatenate([np.empty((0, 2)), *(sums.values for sums in slots.values())]).T
+    return Seconds(second, pools, arrivals, departures)
 
 
-def _departed(keys: Ints, values: Floats, pool: int) -> bool:
-    return bool((values[keys == pool, 1] > 0).any())
-
-
-def _valid(totals: Totals, pool: int) -> float:
+def _valid(totals: Totals, pools: Ints, seconds: Seconds) -> Floats:
     """1 where arrivals and departures of the five minutes that end one p99 residence ago differ by at most 10 %."""
     known, residences, _ = quantiles(totals.recent(RESIDENCE), (0.99,))
-    late = float(residences[known == pool, 0].sum())
-    end = math.floor(totals.clock - late)
-    counts = np.zeros(2)
-    for second, sums in totals.slots(SECONDS).items():
-        if end - BALANCE_S <= second < end:
-            counts += sums.values[sums.keys == pool].sum(axis=0)
-    whole = _first_second(totals, pool) <= end - BALANCE_S
-    enough = counts[1] >= FEWEST
-    return float(whole and enough and abs(counts[0] - counts[1]) <= IMBALANCE * counts.max())
+    valid = np.zeros(len(pools))
+    for place, pool in enumerate(pools.tolist()):
+        end = math.floor(totals.clock - float(residences[known == pool, 0].sum()))
+        arrivals, departures = seconds.sums(pool, end - BALANCE_S, end)
+        whole = seconds.first(pool) <= end - BALANCE_S
+        even = abs(arrivals - departures) <= IMBALANCE * max(arrivals, departures)
+        valid[place] = whole and departures >= FEWEST and even
+    return valid
 
 
 def METER(config: Config) -> Flow:  # noqa: ARG001, N802 - the shelf's word

@@ -174,7 +174,8 @@ def _split(totals: Totals, histograms: Ints, bound: float) -> Floats:
     if number is None:
         return counts
     keys, values = totals.rows(SPLITS)
-    mine = SPLITS.ids(keys, BOUND) == number
+    # Two measures may have the same bound: only the rows of these histograms count.
+    mine = (SPLITS.ids(keys, BOUND) == number) & np.isin(keys >> BOUND.bits, histograms)
     counts[np.searchsorted(histograms, keys[mine] >> BOUND.bits)] = values[mine, 0]
     return counts
 

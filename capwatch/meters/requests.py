@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from capwatch import metrics as m
 from capwatch.config.schema import Config
 from capwatch.ledger import MODEL, RETIRED, ROUTE, TENANT, Axis, Gathering, Table, Totals
 from capwatch.ledger.series import Series, alone, plain, seldom, spread
-from capwatch.record import OUTCOMES
+from capwatch.record import OUTCOMES, zeroed
 from capwatch.seen import Seen
 
 OUTCOME = Axis("outcome", 4, OUTCOMES)
@@ -30,7 +28,7 @@ class Requests:
         triples = TOKENS.pack(groups.tenant, groups.route, groups.model)
         group, outcome, count = groups.split(batch.outcome, len(OUTCOMES))
         into.add(REQUESTS, triples[group] << OUTCOME.bits | outcome, count)
-        cached = np.nan_to_num(batch["cached_tokens"])
+        cached = zeroed(batch["cached_tokens"])
         sums = map(groups.sums, (batch["prompt_tokens"] - cached, cached, batch["output_tokens"]))
         into.add(TOKENS, triples, *sums)
 

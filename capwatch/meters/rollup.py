@@ -15,7 +15,7 @@ from capwatch import metrics as m
 from capwatch.config.schema import Config
 from capwatch.ledger import CLASS, LASTING, MODEL, POOL, ROUTE, TENANT, Axis, Gathering, Names, Sketch, Table, Totals
 from capwatch.ledger.series import Series
-from capwatch.record import OUTCOMES, Ints
+from capwatch.record import OUTCOMES, Ints, zeroed
 from capwatch.seen import ROLLUP_S, ROLLUP_SLOTS, Groups, Seen
 from capwatch.sketch import index, pack
 from capwatch.slo import VERDICTS
@@ -52,7 +52,7 @@ class Rollup:
         slots = seen.rollup_slot
         outcome = np.equal.outer(np.arange(len(OUTCOMES)), batch.outcome)
         verdict = np.equal.outer(np.arange(len(VERDICTS)), seen.verdict)
-        cached = np.nan_to_num(batch["cached_tokens"])
+        cached = zeroed(batch["cached_tokens"])
         sums = [batch["prompt_tokens"] - cached, cached, batch["output_tokens"], *cost]
         phases = [batch[f"{name}_s"] for name in m.PHASES[:-1]]
         columns = [*outcome, *verdict, *sums, *phases]

@@ -11,6 +11,7 @@ import tempfile
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from types import TracebackType
 from typing import BinaryIO
 
 from capwatch.exporters.text import Writer
@@ -43,43 +44,50 @@ class OpenMetricsFile:
                 for series, samples in _apart(metric, key, text):
                     family.add(series, samples.replace("\n", stamp).encode())
 
-    def close(self) -> None:
-        """Put the families together."""
-        with self._whole as whole:
+    def __enter__(self) -> OpenMetricsFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Put the families together, unless something went wrong."""
+        with self._folder, self._whole as whole:
             for metric, family in self._families.items():
-                whole.write(Writer.about(metric, openmetrics=True))
-                whole.writelines(family)
-            whole.write(b"# EOF\n")
-        self._folder.cleanup()
+                with family.file:
+                    if kind is None:
+                        whole.write(Writer.about(metric, openmetrics=True))
+                        whole.writelines(family)
+            if kind is None:
+                whole.write(b"# EOF\n")
 
 
 def _apart(metric: Metric, key: int, text: str) -> Iterator[tuple[int | str, str]]:
     """The samples of one key by series: those of a summary or histogram are one, all others differ in their labels."""
     if metric.kind in (Kind.SUMMARY, Kind.HISTOGRAM):
-        yield key, text
+        if text:
+            yield key, text
         return
-    for line in text.splitlines(keepends=True):
-        yield line.rpartition(" ")[0], line
+    for line in text.split("\n")[:-1]:
+        yield line.rpartition(" ")[0], f"{line}\n"
 
 
 class _Family:
     """The samples of one metric: written as they come, read series by series."""
 
     def __init__(self, path: str) -> None:
-        self._file: BinaryIO = open(path, "w+b")  # noqa: SIM115 - closed when it has been read
+        self.file: BinaryIO = open(path, "w+b")  # noqa: SIM115 - closed with the whole
         self._size = 0
         self._places: defaultdict[int | str, array[int]] = defaultdict(lambda: array("q"))
         """Series → offset and length of each of its pieces, in turn."""
 
     def add(self, series: int | str, piece: bytes) -> None:
         """Append samples of one series."""
-        self._file.write(piece)
+        self.file.write(piece)
         self._places[series].extend((self._size, len(piece)))
         self._size += len(piece)
 
     def __iter__(self) -> Iterator[bytes]:
-        with self._file as file:
-            for places in self._places.values():
-                for offset, length in zip(places[::2], places[1::2], strict=True):
-                    file.seek(offset)
-                    yield file.read(length)
+        for places in self._places.values():
+            for offset, length in zip(places[::2], places[1::2], strict=True):
+                self.file.seek(offset)
+                yield self.file.read(length)

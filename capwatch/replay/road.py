@@ -71,7 +71,7 @@ def replay(
     Raises:
         UsageError: a file cannot be read.
     """
-    pipeline = Pipeline(config)
+    pipeline = Pipeline(config, kept=False)
     totals = pipeline.totals()
     done = pending = last = 0
     for part in _merged(config, logs, now, step):
@@ -101,7 +101,8 @@ def _moments(clock: float, until: float, step: float, last: int) -> range:
 
 def _merged(config: Config, logs: Sequence[Log], now: float, step: float | None) -> Iterator[_Part]:
     """The parts of all files by event time."""
-    ordered = sorted(logs, key=attrgetter("path"))  # what happened in the same step has an order, too
+    # What happened in the same step has an order, too: what only adds to requests comes before they are counted.
+    ordered = sorted(logs, key=attrgetter("counts", "path"))
     size = BLOCK if len(logs) <= MANY else BLOCK // MANY
     every = step or (MERGE_S if len(logs) > 1 else math.inf)
     return heapq.merge(*(_stream(config, log, size, now, every) for log in ordered), key=attrgetter("number"))

@@ -241,12 +241,15 @@ class Follower:
 
     def _finish(self, content: Content, now: float) -> Iterator[Block]:
         """Hand out a last line without a newline, then let go of the file."""
-        try:
-            if content.fd is not None and content.size > content.at.end:
+        if content.size > content.at.end:
+            if not self._register.open(content) or content.fd is None:
+                return
+            try:
                 piece = self._lines.rest(content.fd, content.at, content.size)
-                yield self._handed_out(content, piece, unterminated=not piece.too_long)
-        except OSError as error:
-            self._register.failed(content, error)
+            except OSError as error:
+                self._register.failed(content, error)
+                return
+            yield self._handed_out(content, piece, unterminated=not piece.too_long)
         if content.listed:
             self._register.open_files.close(content)
         elif content.bound:

@@ -34,11 +34,14 @@ class Kin:
             self._heads.setdefault(content.head.hash, []).append(content)
 
     def of(self, file: File, sample: Sample) -> list[Content]:
-        """Who may hold the same bytes: its family, and strangers with the same first 1,024 bytes. Raises OSError."""
+        """Who may hold the same bytes, the one that was read furthest first: of its family, and strangers with the same
+        first 1,024 bytes. Raises OSError.
+        """
         found = {content.number: content for content in self._families.get(stem(file.paths[0]), ())}
         if sample.size >= HEAD:
             found |= {content.number: content for content in self._heads.get(sample.at(HEAD).hash, ())}
-        return [content for content in found.values() if content.id != file.id and sample.agrees(content.marks)]
+        alike = [content for content in found.values() if content.id != file.id and sample.agrees(content.marks)]
+        return sorted(alike, key=lambda content: -content.at.end)
 
 
 def unchanged(content: Content, sample: Sample) -> bool:
@@ -86,8 +89,6 @@ def beside(content: Content, file: File, sample: Sample, open_content: Callable[
         shared = min(sample.size, theirs.size)
         related = shared >= HEAD or (shared >= ENDS[0] and content.family == stem(file.paths[0]))
         if not related or sample.at(shared) != theirs.at(shared):
-            return None
-        if shared > HEAD and sample.at(HEAD) != theirs.at(HEAD):
             return None
         longer = sample.size > theirs.size or (sample.size == theirs.size and not content.listed)
         return Kinship.SAME if longer else Kinship.COPY

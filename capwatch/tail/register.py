@@ -191,8 +191,7 @@ class Register:
         return fresh
 
     def _related(self, file: File, sample: Sample, kin: Kin, now: float) -> tuple[Kinship | None, Content | None]:
-        """The relation to the content that was read furthest, of all that are related."""
-        best: tuple[Kinship | None, Content | None] = None, None
+        """The first relation to a content already known."""
         for content in kin.of(file, sample) if sample.size else ():
             kinship = None
             if content.bound:
@@ -204,9 +203,9 @@ class Register:
                     self.truncated(content, now)
             if not content.bound:
                 kinship = homeless(content, file, sample)
-            if kinship is not None and (best[1] is None or best[1].at.end < content.at.end):
-                best = kinship, content
-        return best
+            if kinship is not None:
+                return kinship, content
+        return None, None
 
     def _new(self, file: File, now: float) -> Content:
         pass_to = file.size if self._first and self._settings.start == "end" else 0

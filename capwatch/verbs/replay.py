@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from capwatch import sourcing
 from capwatch.config.rules import roles
@@ -52,18 +53,24 @@ def run(arguments: argparse.Namespace) -> int:
     step = _step(arguments.step)
     progress = Progress(sum(os.path.getsize(log.path) for log in logs if os.path.exists(log.path)), "replay")
     steps = replay(config, logs, time.time(), step=step if arguments.openmetrics_out else None)
-    file = OpenMetricsFile(arguments.openmetrics_out) if arguments.openmetrics_out else None
+    hidden = frozenset(config.metrics.disable)
     pipeline = totals = None
-    for pipeline, totals, done in steps:
-        progress.show(done)
-        if file is not None:
-            file.write(view(pipeline.meters, totals, families=families), totals)
-    progress.end()
-    if file is not None:
-        file.close()
+    with _openmetrics(arguments.openmetrics_out) as file:
+        for pipeline, totals, done in steps:
+            progress.show(done)
+            if file is not None:
+                file.write(view(pipeline.meters, totals, families=families, hidden=hidden), totals)
+        progress.end()
     if pipeline is not None and totals is not None:
-        sys.stdout.buffer.write(Writer(totals.names).page(view(pipeline.meters, totals)))
+        sys.stdout.buffer.write(Writer(totals.names).page(view(pipeline.meters, totals, hidden=hidden)))
     return 0
+
+
+def _openmetrics(path: str | None) -> AbstractContextManager[OpenMetricsFile | None]:
+    try:
+        return OpenMetricsFile(path) if path else nullcontext()
+    except OSError as error:
+        raise UsageError(f"--openmetrics-out: {path}: cannot be written: {error.strerror}") from None
 
 
 def _logs(config: Config, name: str | None, paths: Sequence[str]) -> list[Log]:

@@ -10,10 +10,7 @@ TEXT: Final = "text/plain; charset=utf-8"
 NOTHING_ELSE: Final = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 """A content security policy under which a document loads and starts nothing, sends nothing and is framed nowhere."""
 _ALWAYS: Final = (
-    "Server: capwatch\r\n"
-    "X-Content-Type-Options: nosniff\r\n"
-    "Referrer-Policy: no-referrer\r\n"
-    "Cache-Control: no-store\r\n"
+    "Server: capwatch\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store\r\n"
 )
 
 

@@ -17,13 +17,19 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from capwatch.web.answer import Answer
-from capwatch.web.status import Status
+from capwatch.web.status import SourceStatus, Status
 
 JSON: Final = "application/json"
 
 
 def status(now: Status) -> Answer:
     """The answer of `/api/v1/status`."""
-    return Answer(200, msgspec.json.encode(now) + b"\n", JSON)
+    return Answer(200, msgspec.json.encode(replace(now, sources=[*map(_spelt, now.sources)])) + b"\n", JSON)
+
+
+def _spelt(source: SourceStatus) -> SourceStatus:
+    """A source whose problems are Unicode: they quote the names of files, which may be any bytes."""
+    return replace(source, problems=[problem.encode(errors="replace").decode() for problem in source.problems])

@@ -22,7 +22,6 @@ MOST_HEADERS: Final = 100
 _END = re.compile(rb"\r?\n\r?\n")
 _LINE = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~]+) HTTP/([0-9])\.([0-9])")
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*((?:[!-~\x80-\xff][\t -~\x80-\xff]*)?)")
-_WHOLE = re.compile(r"[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +33,8 @@ class Asked:
     """As it was sent, without the query: not decoded and not tidied, since only exact paths exist."""
     headers: Mapping[str, str]
     """By name in lower case; those given several times are joined by commas."""
+    body: bool
+    """Whether a body is announced. None is ever read, so the connection ends with the answer."""
     keep: bool
     """Whether the connection stays open for another request."""
 
@@ -52,7 +53,7 @@ def cut(received: bytes) -> tuple[bytes, bytes] | Refused | None:
     >>> cut(b"GET / HTTP/1.0\r\n\r\nGET"), cut(b"GET / HT")
     ((b'GET / HTTP/1.0', b'GET'), None)
     """
-    received = received.lstrip(b"\r\n")  # empty lines before a request are passed over
+    received = received.removeprefix(b"\r\n")  # clients of old send one after a body
     end = _END.search(received, 0, MOST_HEAD)
     line = received.find(b"\n", 0, MOST_LINE)
     if line < 0 and len(received) >= MOST_LINE:
@@ -93,26 +94,14 @@ def understand(head: bytes) -> Asked | Refused:
     hosts = sum(text[:5].lower() == "host:" for text in rest)
     if hosts > 1 or (modern and not hosts):
         return Refused(400, "exactly one Host header is needed")
-    if fault := _body(headers):
-        return Refused(400, fault)
-    path = _path(target) if method in ("GET", "HEAD", "POST") else ""  # others may ask for `*` or for a host
-    if path is None:
-        return Refused(400, "no path in the request line")
+    body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
     closing = "close" in (word.strip().lower() for word in headers.get("connection", "").split(","))
-    return Asked(method, path, headers, keep=modern and not closing)
+    return Asked(method, _path(target), headers, body, keep=modern and not body and not closing)
 
 
-def _body(headers: Mapping[str, str]) -> str | None:
-    """What is wrong with the body that is announced; none is fine, and an empty one."""
-    length = headers.get("content-length", "0")
-    if "transfer-encoding" in headers or not _WHOLE.fullmatch(length):
-        return "the length of the body cannot be told"
-    return "no request here has a body" if int(length) else None
-
-
-def _path(target: str) -> str | None:
-    """The path of a target, which is a path or a whole address."""
+def _path(target: str) -> str:
+    """The path of a target, which is a path or a whole address; anything else is as it is and names no path here."""
     if target.lower().startswith(("http://", "https://")):
         _, slash, rest = target.partition("//")[2].partition("/")
         target = slash + rest or "/"
-    return target.partition("?")[0] if target.startswith("/") else None
+    return target.partition("?")[0]

@@ -37,6 +37,8 @@ class Site:
             return self._reloaded(self.reload) if asked.method == "POST" else _not_allowed("POST")
         if asked.method not in ("GET", "HEAD"):
             return _not_allowed("GET, HEAD")
+        if asked.body:
+            return said(400, "no request here has a body")
         if self.is_scrape(asked):
             return self._metrics(asked)
         match asked.path:

@@ -66,11 +66,11 @@ class Writer(CustomLogger):
         self._lock = Lock()
         self._file = -1
 
-    async def async_log_success_event(self, kwargs: dict[str, Any], *_: object) -> None:
+    async def async_log_success_event(self, kwargs: dict[str, Any], *_: object, **__: object) -> None:
         """LiteLLM calls this when a request succeeded."""
         self.write(kwargs.get("standard_logging_object"))
 
-    async def async_log_failure_event(self, kwargs: dict[str, Any], *_: object) -> None:
+    async def async_log_failure_event(self, kwargs: dict[str, Any], *_: object, **__: object) -> None:
         """LiteLLM calls this when a request failed."""
         self.write(kwargs.get("standard_logging_object"))
 

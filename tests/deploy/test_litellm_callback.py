@@ -153,6 +153,15 @@ def test_a_file_that_cannot_be_written_costs_no_request(
     ]
 
 
+def test_the_proxy_may_name_its_arguments(load: Load, tmp_path: Path) -> None:
+    """LiteLLM 1.108 calls the hooks with keywords, earlier ones by position."""
+    writer = load().writer
+    for hook in (writer.async_log_success_event, writer.async_log_failure_event):
+        payload = {"standard_logging_object": {"trace_id": "1"}}
+        asyncio.run(hook(kwargs=payload, response_obj=None, start_time=None, end_time=None))
+    assert len((tmp_path / "requests.jsonl").read_text().splitlines()) == 2
+
+
 def test_an_event_without_a_payload_writes_nothing(load: Load, tmp_path: Path) -> None:
     """Some events carry none."""
     asyncio.run(load().writer.async_log_success_event({}, None, None, None))

@@ -51,7 +51,7 @@ def prometheus(folder: Path) -> Iterator[Prometheus]:
     """Debian's Prometheus over the blocks in ``folder``, until the block ends."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        address = "127.0.0.1:{}".format(probe.getsockname()[1])
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
     config = folder.with_suffix(".yml")
     config.write_text("global: {}\n")
     command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder}"]

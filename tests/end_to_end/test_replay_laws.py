@@ -184,7 +184,7 @@ def test_the_dearest_tenants_are_told(log: Replayed) -> None:
 
 
 def test_names_stay_within_the_limits(log: Replayed) -> None:
-    """There are at most as many names as the limit grants, with `other` and `unknown` on top; only capped ones overflow."""
+    """At most as many names as the limit grants, with `other` and `unknown` on top; only capped labels overflow."""
     for label in ("tenant", "route", "model"):
         names = {name for (name,) in log.page.values("requests_total", label)}
         assert ("other" in names) == (label in log.setup.capped)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .reader import Reader, append, lines
+from .reader import Reader, append, line, lines
 
 Start = Callable[..., Reader]
 
@@ -140,16 +140,61 @@ def test_a_file_that_grew_to_the_same_size(tmp_path: Path, start: Start) -> None
 
 def test_the_copy_comes_late(tmp_path: Path, start: Start) -> None:
     """A copy that comes under the glob only after the truncation was seen still completes the old content."""
-    append(tmp_path / "log", lines(0, 50))
+    append(tmp_path / "log", lines(0, 50) + b"half")
     reader = start()
     data = reader.read()
-    append(tmp_path / "log", lines(50, 60))
+    append(tmp_path / "log", b" and half\n")
     shutil.copy(tmp_path / "log", tmp_path / "hidden")
     truncate(tmp_path / "log")
     data += reader.read(steps=1)
     (tmp_path / "hidden").rename(tmp_path / "log.1")
-    assert data + reader.read(seconds=0.5) == lines(0, 60)
+    assert data + reader.read() == lines(0, 50) + b"half and half\n"
     assert reader.status.bytes_lost == {}
+
+
+def test_of_several_copies_the_longest(tmp_path: Path, start: Start) -> None:
+    """Nothing is lost that one of them holds."""
+    append(tmp_path / "log", lines(0, 50))
+    reader = start()
+    reader.read()
+    shutil.copy(tmp_path / "log", tmp_path / "log.0")
+    append(tmp_path / "log", b"half a line")
+    reader.read()
+    shutil.copy(tmp_path / "log", tmp_path / "log.1")
+    truncate(tmp_path / "log")
+    reader.read()
+    assert reader.status.bytes_lost == {}
+    assert reader.accounted == len(lines(0, 50)) + len(b"half a line")
+
+
+def test_copies_of_different_age(tmp_path: Path, start: Start) -> None:
+    """A copy is compared with the content that was read furthest, not with a shorter copy of it."""
+    append(tmp_path / "app", lines(0, 20))
+    reader = start("*")
+    reader.read()
+    shutil.copy(tmp_path / "app", tmp_path / "log.bak")
+    append(tmp_path / "app", lines(20, 25))
+    reader.read()
+    shutil.copy(tmp_path / "app", tmp_path.parent / "hidden")
+    append(tmp_path / "app", lines(25, 30))
+    reader.read()
+    truncate(tmp_path / "app")
+    assert reader.read(steps=1) == b""
+    (tmp_path.parent / "hidden").rename(tmp_path / "log.1")
+    assert reader.read() == b""
+    assert reader.accounted == len(lines(0, 30))
+
+
+def test_truncated_then_renamed(tmp_path: Path, start: Start) -> None:
+    """Time runs forward also where a file was truncated and renamed between two looks."""
+    append(tmp_path / "log", lines(0, 10))
+    reader = start()
+    data = reader.read()
+    truncate(tmp_path / "log")
+    append(tmp_path / "log", lines(10, 12))
+    (tmp_path / "log").rename(tmp_path / "log.1")
+    append(tmp_path / "log", lines(12, 14))
+    assert data + reader.read() == lines(0, 14)
 
 
 def test_copytruncate_while_down(tmp_path: Path, start: Start) -> None:
@@ -192,15 +237,15 @@ def test_a_first_start_beside_a_copy(tmp_path: Path, start: Start) -> None:
 
 def test_a_line_taken_back(tmp_path: Path, start: Start) -> None:
     """A writer that cuts off its own unfinished line has not rotated; the bytes are lost, the content goes on."""
-    append(tmp_path / "log", lines(0, 10) + b"half a line")
+    append(tmp_path / "log", lines(0, 10) + b"x" * 500)
     reader = start()
     data = reader.read()
     os.truncate(tmp_path / "log", len(lines(0, 10)))
     data += reader.read()
-    append(tmp_path / "log", lines(10, 20))
-    assert data + reader.read() == lines(0, 20)
+    append(tmp_path / "log", line(10))
+    assert data + reader.read() == lines(0, 11)
     assert reader.status.truncations == 0
-    assert reader.status.bytes_lost == {"truncated": len(b"half a line")}
+    assert reader.status.bytes_lost == {"truncated": 500}
 
 
 def test_a_writer_without_append_leaves_a_hole(tmp_path: Path, start: Start) -> None:

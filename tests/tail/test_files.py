@@ -215,6 +215,33 @@ def test_blocks_taken_after_the_file_was_truncated(tmp_path: Path, start: Start)
     assert sorted(each.vanished for each in reader.follower.saved().positions.values()) == [False, True]
 
 
+def test_blocks_never_taken_of_a_file_that_is_gone(tmp_path: Path, start: Start) -> None:
+    """After a restart their bytes are lost and counted as such."""
+    append(tmp_path / "log", lines(0, 10))
+    reader = start()
+    list(reader.follower.poll(reader.now))
+    (tmp_path / "log").write_bytes(b"")
+    reader.read(steps=10)
+    assert reader.status.lag_bytes == len(lines(0, 10))
+    reader.restart()
+    reader.read(seconds=20)
+    assert (reader.status.lag_bytes, sum(reader.status.bytes_lost.values())) == (0, len(lines(0, 10)))
+
+
+def test_the_end_is_seen_twice(tmp_path: Path, start: Start) -> None:
+    """After a pause of the daemon a rotated file is not closed at the first look."""
+    append(tmp_path / "log", lines(0, 10))
+    reader = start()
+    reader.read(steps=1)
+    (tmp_path / "log").rename(tmp_path / "log.1")
+    append(tmp_path / "log.1", line(10))
+    open_files = []
+    for _ in range(3):
+        reader.read(seconds=40, steps=1)
+        open_files.append(reader.status.open_files)
+    assert open_files == [1, 1, 0]
+
+
 def test_positions_that_did_not_change_are_the_same_objects(tmp_path: Path, start: Start) -> None:
     """So a commit can tell cheaply which to write."""
     append(tmp_path / "log", lines(0, 10))

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from capwatch.tail.blocks import Lines
+from capwatch.tail.fingerprint import START
+
 from .reader import Reader, append, line, lines
 
 Start = Callable[..., Reader]
@@ -66,6 +69,30 @@ def test_the_last_line_of_a_file_rotated_while_down(tmp_path: Path, start: Start
     reader = start()
     assert reader.read(seconds=20, steps=6) == line(1) + b"the last"
     assert reader.status.lag_bytes == len(b"half")
+
+
+def test_the_last_line_of_a_rotated_file_that_was_closed(tmp_path: Path, start: Start) -> None:
+    """It is handed out though the descriptor had to be given up before its time."""
+    append(tmp_path / "log", lines(0, 3) + b"the last")
+    reader = start(max_open=1)
+    reader.read()
+    (tmp_path / "log").rename(tmp_path / "log.1")
+    append(tmp_path / "log", line(3))
+    append(tmp_path / "log.a", line(4))
+    assert reader.read(seconds=8, steps=3) == line(3) + line(4)
+    assert reader.read(seconds=8, steps=6) == b"the last"
+
+
+def test_a_rotated_file_that_grows_much_after_a_long_silence(tmp_path: Path, start: Start) -> None:
+    """What does not fit in one poll is no unfinished line."""
+    append(tmp_path / "log", line(0))
+    reader = start(poll_bytes=500, block_bytes=500)
+    reader.read()
+    (tmp_path / "log").rename(tmp_path / "log.1")
+    reader.read(seconds=20)
+    append(tmp_path / "log.1", lines(1, 30))
+    assert reader.read(steps=10) == lines(1, 30)
+    assert not any(block.unterminated for block in reader.blocks)
 
 
 def test_a_rotated_file_that_is_finished_late(tmp_path: Path, start: Start) -> None:
@@ -160,3 +187,17 @@ def test_what_a_block_says(tmp_path: Path, start: Start) -> None:
     assert (block.source, block.path, block.lineage) == ("test", str(tmp_path / "log.1"), str(tmp_path / "log"))
     assert (block.file, block.start, block.end) == ((found.st_dev, found.st_ino), 0, len(lines(0, 2)))
     assert block.mtime == found.st_mtime_ns / 1e9
+
+
+def test_content_that_changes_between_a_look_and_the_read(tmp_path: Path) -> None:
+    """Every read checks what stands before its place."""
+    (tmp_path / "log").write_bytes(lines(0, 10))
+    reader = Lines(line_bytes=1000, block_bytes=1000)
+    with (tmp_path / "log").open("rb") as file:
+        piece = reader.read(file.fileno(), START, 0)
+        assert piece is not None
+        assert piece.data == lines(0, 8)
+        (tmp_path / "log").write_bytes(lines(10, 20))
+        assert reader.read(file.fileno(), piece.at, piece.searched) is None
+        (tmp_path / "log").write_bytes(b"")
+        assert reader.read(file.fileno(), piece.at, piece.searched) is None

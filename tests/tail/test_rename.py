@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from capwatch.tail.wake import Touched
+
 from .reader import Reader, append, line, lines
 
 Start = Callable[..., Reader]
@@ -229,3 +231,27 @@ def test_moved_away_and_back(tmp_path: Path, start: Start) -> None:
     append(tmp_path / "log", lines(0, 41))
     assert reader.read() == line(40)
     assert reader.accounted == len(lines(0, 41))
+
+
+def test_an_empty_file_that_gets_another_name(tmp_path: Path, start: Start) -> None:
+    """Nothing tells that it is the same file: under its new name it is live, and its last line is waited for."""
+    append(tmp_path / "first", b"")
+    reader = start("*")
+    reader.read()
+    (tmp_path / "first").rename(tmp_path / "second")
+    reader.read()
+    append(tmp_path / "second", b"half")
+    assert reader.read(seconds=20, steps=5) == b""
+
+
+def test_the_successor_of_a_file_without_a_name(tmp_path: Path, start: Start) -> None:
+    """The old file is read to its end before the new one, also where a wake-up came before its next look."""
+    append(tmp_path / "log", lines(0, 10))
+    reader = start("log")
+    reader.read(steps=20)
+    append(tmp_path / "log", lines(10, 20))
+    (tmp_path / "log").rename(tmp_path / "old")
+    append(tmp_path / "log", lines(20, 30))
+    reader.now += 0.1
+    touched = Touched(renamed=frozenset({str(tmp_path / "log")}))
+    assert b"".join(block.data for block in reader.follower.poll(reader.now, touched)) == lines(10, 30)

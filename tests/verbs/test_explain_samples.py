@@ -28,7 +28,7 @@ def options() -> dict[str, list[str]]:
         row = re.fullmatch(r"\| (\S+) \| .* \| (.*) \|", line)
         if row and "--" in row[2]:
             words = re.findall(r"`(.*?)`", row[2])[0]
-            before = f"{before.split(' --wrapper')[0]} {words}" if row[2].startswith("the same") else words
+            before = f"{before.split(' --wrapper', maxsplit=1)[0]} {words}" if row[2].startswith("the same") else words
             found[folder + row[1]] = shlex.split(before)
     for page in (SAMPLES / "engines").glob("*"):
         name = page.name.split("-")[0]
@@ -38,7 +38,9 @@ def options() -> dict[str, list[str]]:
 
 
 OPTIONS = options()
-JUDGED = sorted(str(path.relative_to(SAMPLES)).removesuffix(".expected.jsonl") for path in SAMPLES.rglob("*.expected.jsonl"))
+JUDGED = sorted(
+    str(path.relative_to(SAMPLES)).removesuffix(".expected.jsonl") for path in SAMPLES.rglob("*.expected.jsonl")
+)
 
 
 @pytest.mark.skipif(not JUDGED, reason="the shared samples are not beside this checkout")

@@ -1,0 +1,163 @@
+"""Two weeks that were never lived: made-up requests counted by the daemon's own pipeline, without the way over logs.
+
+What is long ago goes the short road: it counts for life and in the five-minute rollups, but in no window and in no
+count by second, which are most of the work and gone from the totals long before the demo begins. Waiting is left out,
+too: at 66 % utilisation and less a request waits 1 ms on average. The last half hour is the live simulation's own,
+with everything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from capwatch.config.schema import Config
+from capwatch.daemon.start import Begun, begin
+from capwatch.demo.draw import ABORT, LIMIT, OK, Floats, Rows, draw
+from capwatch.demo.scene import GATEWAY
+from capwatch.demo.simulation import Simulation
+from capwatch.demo.workload import KINDS, MODEL, RATE, TENANTS, before
+from capwatch.demo.writers import CAP
+from capwatch.dialect import Decoded
+from capwatch.keep.history import History
+from capwatch.ledger import LASTING, Gathering, Sketch, Table, Totals
+from capwatch.ledger.series import Series
+from capwatch.pipeline import Origin
+from capwatch.record import LABELS, LIMITERS, NUMBERS, OUTCOMES, USAGES, Batch, Texts
+from capwatch.seen import Meter, Seen
+
+DAYS: Final = 14
+DAY_S: Final = 86_400.0
+WARM_S: Final = 1800.0
+"""Before the live part, by the live simulation: longer than every window of the totals (25 minutes)."""
+STRETCH_S: Final = 300.0
+"""The rate is constant for so long: a rollup's slot."""
+AT_ONCE: Final = 48
+"""Stretches that are drawn and counted together, four hours: a batch of some 50,000 requests."""
+NIGHT: Final = 0.15
+"""The least rate of a day as a part of the greatest, which is now."""
+FREE: Final = 0.5
+"""The rate of a free day as a part of the others'."""
+FREE_DAYS: Final = (3, 4)
+"""Days before now, modulo a week, that are free: never today or yesterday, so that the live rate surprises nobody."""
+
+_OUTCOME: Final = np.array([OUTCOMES.index(name) for name in ("ok", "client_abort", "rate_limited")])
+_USAGE: Final = np.array([USAGES.index(name) for name in ("provider", "estimated", "missing")])
+_STATUS: Final = np.array([-1, 499, 429])
+assert (OK, ABORT, LIMIT) == (0, 1, 2)  # noqa: S101 - the order of the three arrays above
+
+
+def rate(before_now: Floats) -> Floats:
+    """Requests a second so many seconds before now: a day's swing with its peak at this time of day.
+
+    >>> rate(np.array([0.0, 43_200.0, 3.0 * 86_400])).round(2).tolist()
+    [8.0, 1.2, 4.0]
+    """
+    swing = ((1 + np.cos(2 * np.pi * before_now / DAY_S)) / 2) ** 2
+    free = np.isin(np.floor(before_now / DAY_S + 0.5) % 7, FREE_DAYS)
+    return RATE * (NIGHT + (1 - NIGHT) * swing) * np.where(free, FREE, 1.0)
+
+
+def fill(config: Config, live: Simulation, tell: Callable[[float], None]) -> None:
+    """Fill the empty state of ``config`` with two weeks that end `WARM_S` after ``live`` began; it goes on from there.
+
+    ``tell`` hears now and then which part, 0..1, is done.
+    """
+    now = live.begin + WARM_S
+    begun = begin(config, reset=False)
+    with closing(begun.state):
+        history = History(config.state_dir, config.history.max_bytes)
+        whole = begun.pipeline.meters
+        begun.pipeline.meters = [_ForLife(meter) for meter in whole]
+        begins = np.arange(now - DAYS * DAY_S, now - WARM_S, STRETCH_S)
+        for number, part in enumerate(np.array_split(begins, len(begins) // AT_ONCE)):
+            generator = np.random.default_rng((live.seed, 1, number))
+            rows = draw(generator, before(live.scenario), part, STRETCH_S, rates=rate(now - part), first=0)
+            _count(begun, history, rows.take(np.argsort(rows.ended)), now)
+            tell(float(part[-1] - begins[0]) / (DAYS * DAY_S))
+        begun.pipeline.meters = whole
+        _count(begun, history, live.until(now), now)
+        _close(begun)
+
+
+def _count(begun: Begun, history: History, rows: Rows, now: float) -> None:
+    batch = columns(rows)
+    # There are no lines, so none are told of.
+    begun.pipeline.take(Origin(GATEWAY), Decoded(batch, np.arange(len(batch)), [], 0, 0, 0, Counter()), now)
+    begun.totals.apply(begun.pipeline.freeze())
+    history.keep(begun.totals.closed, begun.totals.names, begun.totals.clock)
+    begun.totals.closed.clear()
+
+
+def _close(begun: Begun) -> None:
+    """Leave everything as a daemon leaves it that stops."""
+    chunks = {f"totals/{name}": part for name, part in begun.totals.save().items()}
+    chunks |= {f"pipeline/{name}": part for name, part in begun.pipeline.save().items()}
+    begun.state.checkpoint(begun.state.number, chunks | begun.ledger.save())
+
+
+class _ForLife:
+    """A meter that looks at long ago: what it sees belongs to no window."""
+
+    def __init__(self, meter: Meter) -> None:
+        self.tables: Sequence[Table] = meter.tables
+        self.sketches: Sequence[Sketch] = meter.sketches
+        self._meter = meter
+
+    def measure(self, seen: Seen, into: Gathering) -> None:
+        """See `capwatch.seen.Meter`."""
+        n = len(seen.batch)
+        self._meter.measure(replace(seen, timely=np.zeros(n, np.bool_), slot=np.full(n, LASTING)), into)
+
+    def show(self, totals: Totals) -> Iterable[Series]:
+        """See `capwatch.seen.Meter`."""
+        return self._meter.show(totals)
+
+
+def columns(rows: Rows) -> Batch:
+    """What the gateway's log tells of requests, as its reader would find it; only their ids are left out."""
+    n = len(rows)
+    served = rows.fate != LIMIT
+    nothing = np.full(n, np.nan)
+    ttft = rows.gateway + rows.queue + rows.prefill
+    duration = rows.ended - rows.arrived
+    numbers = dict.fromkeys(NUMBERS, nothing) | {
+        "started_at": rows.arrived,
+        "finished_at": rows.ended,
+        "duration_s": duration,
+        "ttft_s": np.where(served, ttft, np.nan),
+        "gateway_s": rows.gateway,
+        "prefill_s": np.where(served, rows.queue + rows.prefill, np.nan),
+        "decode_s": np.where(served, rows.decode, np.nan),
+        "prompt_tokens": np.where(served, rows.computed + rows.cached, np.nan),
+        "cached_tokens": np.where(served, rows.cached, np.nan),
+        "output_tokens": np.where(served, rows.output, np.nan),
+        "max_output_tokens": np.full(n, float(CAP)),
+        "retries": np.zeros(n),
+    }
+    silent = Texts(np.zeros(n, np.int64), [None])
+    labels = dict.fromkeys(LABELS, silent) | {
+        "tenant": Texts(rows.tenant, list(TENANTS)),
+        "route": Texts(rows.kind, [kind.route for kind in KINDS]),
+        "model": Texts(np.zeros(n, np.int64), [MODEL]),
+    }
+    no_ids: list[str | None] = [None] * n
+    return Batch(
+        numbers=numbers,
+        labels=labels,
+        request_id=no_ids,
+        attempt_group=no_ids,
+        dedupe_key=no_ids,
+        outcome=_OUTCOME[rows.fate],
+        usage=_USAGE[rows.fate],
+        status=_STATUS[rows.fate],
+        stream=np.ones(n, np.int64),
+        limiter=np.where(served, -1, LIMITERS.index("gateway")),
+        cache_hit=np.zeros(n, np.bool_),
+        uncapped=np.zeros(n, np.bool_),
+    )

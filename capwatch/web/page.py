@@ -1,0 +1,171 @@
+"""The plain page at `/`: what capwatch is, where its metrics are, and how each source fares.
+
+Made anew for each request, from the status alone; everything in it is escaped, and it loads nothing.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
+from html import escape
+from typing import Final
+
+from capwatch.web.answer import NOTHING_ELSE, Answer
+from capwatch.web.status import PoolStatus, SourceStatus, Status
+
+HTML: Final = "text/html; charset=utf-8"
+
+# On a narrow screen each row of a table becomes a block, and each cell says its own heading.
+STYLE: Final = """
+:root{color-scheme:light dark}
+body{font:16px/1.5 system-ui,sans-serif;max-width:76rem;margin:0 auto;padding:1rem;color:CanvasText;background:Canvas}
+h1{font-size:1.5rem;margin:.5rem 0}
+h2{font-size:1.15rem;margin:2rem 0 .5rem}
+table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
+th,td{text-align:left;vertical-align:top;padding:.35rem .7rem .35rem 0;border-bottom:1px solid #8886}
+td.n,th.n{text-align:right}
+td,p{overflow-wrap:anywhere}
+.bad{color:#c5221f;font-weight:600}
+.dim{opacity:.7}
+@media(prefers-color-scheme:dark){.bad{color:#ff8a80}a{color:#8ab4f8}}
+@media(max-width:60rem){
+thead{display:none}
+tr{display:block;padding:.6rem 0;border-bottom:1px solid #8886}
+td,td.n{display:flex;justify-content:space-between;gap:1rem;text-align:right;border:0;padding:.1rem 0}
+td::before{content:attr(data-is);opacity:.7;text-align:left;overflow-wrap:normal}
+}
+"""
+_POLICY: Final = f"{NOTHING_ELSE}; style-src 'sha256-{b64encode(sha256(STYLE.encode()).digest()).decode()}'"
+
+_SOURCES: Final = (
+    "source",
+    "up",
+    "lines read",
+    "counted",
+    "skipped",
+    "dropped",
+    "lag",
+    "lost",
+    "last event",
+    "problems",
+)
+_POOLS: Final = ("pool", "prefill", "decode", "replicas")
+_NUMBERS: Final = frozenset({"lines read", "counted", "skipped", "lag", "prefill", "decode", "replicas"})
+_UNITS: Final = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
+
+
+def answer(status: Status, telemetry_path: str) -> Answer:
+    """The answer of `/`."""
+    return Answer(200, html(status, telemetry_path).encode(errors="replace"), HTML, _POLICY)
+
+
+def html(status: Status, telemetry_path: str) -> str:
+    """The page as text."""
+    links = (telemetry_path, "/api/v1/status", "/-/healthy", "/-/ready")
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8"><title>capwatch</title>',
+        '<meta name="viewport" content="width=device-width,initial-scale=1">',
+        f"<style>{STYLE}</style></head><body>",
+        f'<h1>capwatch <span class="dim">{escape(status.version)}</span></h1>',
+        "<p>Capacity observability for LLM serving.</p>",
+        "<p>" + " · ".join(f'<a href="{escape(link)}">{escape(link)}</a>' for link in links) + "</p>",
+        *_state(status),
+        "<h2>Sources</h2>",
+        _table(_SOURCES, (_source(source, status.at) for source in status.sources)),
+        "<h2>Pools</h2>",
+        _table(_POOLS, map(_pool, status.pools)),
+        "</body></html>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _state(status: Status) -> Iterable[str]:
+    commit = status.commit
+    if not status.ready:
+        yield '<p class="bad">Still reading what lay on disk at the start: totals are growing towards the present.</p>'
+    yield f"<p>Running since {_moment(status.started_at, status.at)}.</p>"
+    yield f"<p>Newest event: {_moment(status.clock, status.at)}.</p>"
+    took = "" if commit.duration_s is None else f"; it took {commit.duration_s * 1000:,.0f} ms"
+    yield f"<p>Everything here was committed {_moment(commit.timestamp, status.at)}{took}.</p>"
+    if commit.errors:
+        yield f'<p class="bad">{commit.errors:,} commits have failed since the start.</p>'
+
+
+def _source(source: SourceStatus, now: float) -> Iterable[str]:
+    lines, lost = source.lines, source.bytes.lost
+    yield f'<b>{escape(source.name)}</b> <span class="dim">{escape(source.format)}, {escape(source.role)}</span>'
+    yield f"yes, files: {source.files:,}" if source.up else '<span class="bad">no</span>'
+    yield f"{lines.read:,}"
+    yield f"{lines.counted:,}"
+    yield f"{lines.skipped:,}"
+    yield _by_reason(lines.dropped)
+    yield _size(source.lag_bytes)
+    yield _by_reason(lost)
+    yield _moment(source.last_event, now)
+    yield "<br>".join(f'<span class="bad">{escape(problem)}</span>' for problem in source.problems) or "none"
+
+
+def _pool(pool: PoolStatus) -> Iterable[str]:
+    yield f"<b>{escape(pool.name)}</b>" + (' <span class="bad">rates assumed</span>' if pool.assumed else "")
+    yield f"{pool.prefill_tokens_per_second:,g} tokens/s"
+    yield f"{pool.decode_tokens_per_second:,g} tokens/s"
+    yield "unknown" if pool.replicas is None else f"{pool.replicas:,g}"
+
+
+def _table(headings: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:
+    """A table of cells that are HTML already."""
+    kinds = [' class="n"' if heading in _NUMBERS else "" for heading in headings]
+    head = "".join(f"<th{kind}>{heading}</th>" for kind, heading in zip(kinds, headings, strict=True))
+    body = [
+        "<tr>"
+        + "".join(
+            f'<td{kind} data-is="{heading}"><span>{cell}</span></td>'
+            for kind, heading, cell in zip(kinds, headings, row, strict=True)
+        )
+        + "</tr>"
+        for row in rows
+    ]
+    return f"<table><thead><tr>{head}</tr></thead>\n<tbody>{''.join(body)}</tbody></table>" if body else "<p>None.</p>"
+
+
+def _by_reason(counts: Mapping[str, int]) -> str:
+    """Numbers by reason, without those that are 0."""
+    return "<br>".join(f"{escape(reason)} {count:,}" for reason, count in sorted(counts.items()) if count) or "none"
+
+
+def _size(count: int) -> str:
+    """A number of bytes for a reader.
+
+    >>> _size(0), _size(1536), _size(3 << 30)
+    ('0 B', '1.5 KiB', '3.0 GiB')
+    """
+    size, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:,.1f} {unit}" if unit != "B" else f"{count} B"
+
+
+def _moment(at: float | None, now: float) -> str:
+    """A time as a date, and how long ago that is.
+
+    >>> _moment(1_764_500_000.0, 1_764_500_090.0)
+    '2025-11-30 10:53:20 UTC (1.5 min ago)'
+    """
+    if at is None:
+        return "unknown"
+    try:
+        date = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):  # a log may say any number
+        return "at no date"
+    return f"{date} ({_span(now - at)})"
+
+
+def _span(seconds: float) -> str:
+    size = abs(seconds)
+    text = next((f"{size / unit:.1f} {name}" for unit, name in _UNITS if size >= unit), f"{size:.1f} s")
+    return f"{text} ago" if seconds >= 0 else f"{text} ahead"

@@ -1,0 +1,65 @@
+"""Starts the daemon for a test that wants it dead at a certain point of a commit; the product itself has no such place.
+
+The file of `TRIGGER` says where: `append before`, `append within` (written, but not yet committed), `append after`
+(durable, but not yet shown), and the same of `checkpoint`. The process then kills itself as `kill -9` does.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from capwatch.cli import main
+from capwatch.daemon import committing
+from capwatch.keep import state
+
+TRIGGER = "CAPWATCH_TEST_TRIGGER"
+CHECKPOINT_S = "CAPWATCH_TEST_CHECKPOINT_S"
+
+_doing = ""
+
+
+def _die(moment: str) -> None:
+    trigger = Path(os.environ[TRIGGER])
+    if trigger.exists() and trigger.read_text() == f"{_doing} {moment}":
+        trigger.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _wrapped(name: str) -> None:
+    real: Callable[..., Any] = getattr(state.State, name)
+
+    def call(*arguments: Any) -> Any:
+        global _doing  # noqa: PLW0603 - one committing thread
+        _doing = name
+        _die("before")
+        found = real(*arguments)
+        _die("after")
+        return found
+
+    setattr(state.State, name, call)
+
+
+def _wrap_transaction() -> None:
+    real = state.transaction
+
+    @contextmanager
+    def transaction(connection: Any) -> Iterator[None]:
+        with real(connection):
+            yield
+            _die("within")
+
+    state.transaction = transaction  # type: ignore[attr-defined]
+
+
+if __name__ == "__main__":
+    for each in ("append", "checkpoint"):
+        _wrapped(each)
+    _wrap_transaction()
+    committing.CHECKPOINT_S = float(os.environ[CHECKPOINT_S])  # type: ignore[misc]
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Exposition formats, over the same totals."""

@@ -1,0 +1,1 @@
+"""The web: real sockets on loopback, on ports that the kernel chooses."""
