@@ -6,7 +6,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help test check lint format bench wheel clean
+.PHONY: help test check lint format bench engine wheel clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -38,9 +38,12 @@ bench: .venv/.stamp ## speed against mtail over a million lines, some minutes; a
 	@bash tests/prepare debian
 	@$(BIN)/python -m tests.bench.mtail
 
+engine: .venv/.stamp ## real vLLM, LiteLLM proxy and llama.cpp against what capwatch reads, 10 minutes; environments of 4 GB
+	@$(BIN)/python -m tests.end_to_end.engine
+
 wheel: .venv/.stamp ## sdist and wheel into dist/
 	@$(BIN)/python -m build --outdir dist .
 
 clean: ## remove what was built, the environment too
-	@rm -rf .venv build dist capwatch.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf .venv .venv-engine build dist capwatch.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find capwatch tests -name __pycache__ -type d -prune -exec rm -rf {} +

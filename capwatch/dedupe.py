@@ -34,6 +34,7 @@ class Seen:
         """
         self._span = window_s / SEGMENTS
         self._digest = digest or _digest
+        self._lasting = digest is None
         self._segments: dict[int, Hashes] = {}
         self._news: list[tuple[int, Hashes]] = []
 
@@ -74,7 +75,8 @@ class Seen:
     def _remember(self, fresh: Hashes, now: int) -> None:
         if not len(fresh):
             return
-        self._news.append((now, fresh))
+        if self._lasting:
+            self._news.append((now, fresh))
         # Both parts are sorted, and a stable sort merges sorted runs.
         self._segments[now] = np.sort(np.concatenate([self._segments.get(now, fresh[:0]), fresh]), kind="stable")
         room = MOST

@@ -20,7 +20,7 @@ def view(
     totals: Totals,
     *,
     families: frozenset[str] | None = None,
-    hidden: frozenset[str] = frozenset(),
+    disabled: frozenset[str] = frozenset(),
 ) -> list[Series]:
     """The series of all meters in the catalogue's order, without those that hold nothing.
 
@@ -28,20 +28,21 @@ def view(
         meters: what to show.
         totals: what they show it from.
         families: only the metrics of these names (with or without `_total`); None is all of them.
-        hidden: `metrics.disable` of the configuration: metrics not to show, or `tenant_route:*` for all that have a
+        disabled: `metrics.disable` of the configuration: metrics not to show, or `tenant_route:*` for all that have a
             series per tenant and route.
     """
     found = [series for meter in meters for series in meter.show(totals) if len(series.keys)]
-    found = [one for one in found if not _hidden(one.metric, hidden)]
+    found = [one for one in found if not hidden(one.metric, disabled)]
     found.append(alone(m.SERIES, 1.0 + sum(map(samples, found))))
     if families is not None:
         found = [one for one in found if one.metric.name in families or one.metric.family in families]
     return sorted(found, key=lambda one: _ORDER[one.metric])
 
 
-def _hidden(metric: Metric, hidden: frozenset[str]) -> bool:
-    pairs = "tenant_route:*" in hidden and metric.labels[:2] == ("tenant", "route")
-    return pairs or metric.name in hidden or metric.family in hidden
+def hidden(metric: Metric, disabled: frozenset[str]) -> bool:
+    """Whether `metrics.disable` names a metric."""
+    pairs = "tenant_route:*" in disabled and metric.labels[:2] == ("tenant", "route")
+    return pairs or metric.name in disabled or metric.family in disabled
 
 
 def samples(series: Series) -> int:

@@ -255,7 +255,7 @@ def test_help_is_one_safe_line() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "rule"),
-    [(Kind.SUMMARY, "last 5 minutes of event time"), (Kind.HISTOGRAM, "2^(k/4)"), (Kind.NATIVE, "schema 6")],
+    [(Kind.SUMMARY, "last 5 minutes of event time"), (Kind.HISTOGRAM, "2^(k/4)"), (Kind.NATIVE, "schema 3")],
 )
 def test_help_tells_the_rule_of_its_kind(kind: Kind, rule: str) -> None:
     """Summaries say their window, histograms their buckets."""

@@ -89,7 +89,7 @@ class Committing:
                     return
                 with self._wanted:
                     self._package = None
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it ends the daemon, whatever it is
             _log.exception("committing has failed")
             self.failed = error
 
@@ -104,7 +104,7 @@ class Committing:
                 break
             except sqlite3.Error as error:
                 self._shown.live.commit_errors += 1
-                _log.error("commit failed, tried again: %s", error)  # noqa: TRY400 - its text is SQLite's own
+                _log.error("commit failed, tried again: %s", error)
             if self._stopping:
                 return False
             with self._wanted:
@@ -128,7 +128,7 @@ class Committing:
         except sqlite3.Error as error:
             self._shown.live.commit_errors += 1
             self._checked = time.monotonic()
-            _log.error("history or checkpoint failed, tried again later: %s", error)  # noqa: TRY400 - as above
+            _log.error("history or checkpoint failed, tried again later: %s", error)
 
     def _keep_history(self) -> None:
         found = self._shown.look(_closed)

@@ -78,9 +78,17 @@ class Reader:
 class Reading:
     """All sources and the pipeline they feed. One thread's."""
 
-    def __init__(self, config: Config, pipeline: Pipeline, states: Mapping[str, SourceState]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        pipeline: Pipeline,
+        states: Mapping[str, SourceState],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Begin where ``states`` stand; ``clock`` is the wall clock (s, epoch)."""
         self.pipeline = pipeline
         self.config = config
+        self._clock = clock
         role = roles(config, engines())
         self._pending: list[tuple[Reader, Block]] = []
         self._pending_bytes = 0
@@ -125,8 +133,7 @@ class Reading:
     def freeze(self, *, checkpoint: bool) -> Package:
         """Everything read since the last call, ready for a commit; with all the pipeline remembers where asked."""
         self.flush()
-        now = time.time()
-        self.pipeline.tick(now)
+        self.pipeline.tick(self._clock())
         sources = {}
         for reader in self.readers:
             reader.frozen = saved, status = reader.stands()
@@ -185,7 +192,7 @@ class Reading:
     def _take(self, reader: Reader, blocks: list[Block]) -> None:
         data = b"".join(block.data for block in blocks)
         decoded = reader.decode(data, blocks)
-        self.pipeline.take(reader.origin(blocks[-1].lineage), decoded, time.time())
+        self.pipeline.take(reader.origin(blocks[-1].lineage), decoded, self._clock())
         for block in blocks:
             reader.follower.taken(block)
 
@@ -203,7 +210,7 @@ def _joins(first: tuple[Reader, Block], last: tuple[Reader, Block], following: t
     return same and not last[1].unterminated and not following[1].unterminated
 
 
-def _reader(config: Config, source: Source, counts: bool, states: Mapping[str, SourceState]) -> Reader:  # noqa: FBT001
+def _reader(config: Config, source: Source, counts: bool, states: Mapping[str, SourceState]) -> Reader:
     state = states.get(source.name, SourceState())
     open_files = max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2 // max(1, len(config.sources)))
     settings = Settings(

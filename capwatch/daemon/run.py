@@ -36,7 +36,7 @@ BOUND: Final = 2_000_000
 LOOK_S: Final = 0.5
 """Between two looks of the waiting main thread."""
 SILENT_S: Final = 10.0
-"""Between two commits while nothing happens: the event clock runs on, and the time of the commit says that all is well."""
+"""Between two commits while nothing happens: the event clock runs on, and the commit's time says that all is well."""
 
 _log = logging.getLogger(__name__)
 
@@ -53,13 +53,16 @@ class Flags:
 class Daemon:
     """One daemon on one state directory."""
 
-    def __init__(self, config: Config, load: Callable[[], Config], flags: Flags) -> None:
+    def __init__(
+        self, config: Config, load: Callable[[], Config], flags: Flags, clock: Callable[[], float] = time.time
+    ) -> None:
         """Everything that can be refused is refused here.
 
         Args:
             config: the effective configuration.
             load: reads it again, for a reload.
             flags: see `Flags`.
+            clock: the wall clock (s, epoch) that bounds the time of events; the demo has one that runs faster.
 
         Raises:
             CapwatchError: the state is held, or newer; the address is taken.
@@ -67,6 +70,7 @@ class Daemon:
         self._config = config
         self._load = load
         self._flags = flags
+        self._clock = clock
         self._lock = Lock(config.state_dir)
         self._signals: SimpleQueue[int] = SimpleQueue()
         self._stop = threading.Event()
@@ -78,7 +82,7 @@ class Daemon:
         self._history = History(config.state_dir, config.history.max_bytes)
         self._shown = Shown(begun.totals, begun.pipeline.meters, frozenset(config.metrics.disable))
         self._shown.live.started_at = self._shown.live.reload_at = time.time()
-        self._reading = Reading(config, begun.pipeline, self._ledger.sources)
+        self._reading = Reading(config, begun.pipeline, self._ledger.sources, clock)
         self._committing = Committing(self._state, self._history, self._ledger, self._shown)
         self._board = Board(self._shown, config)
         self._server = Server(
@@ -123,7 +127,7 @@ class Daemon:
         try:
             config = self._load()
         except CapwatchError as error:
-            _log.error("the configuration was not reloaded: %s", error)  # noqa: TRY400 - it is the user's mistake
+            _log.error("the configuration was not reloaded: %s", error)
             self._shown.live.reload_ok = False
             return False
         for key in ("listen", "state_dir"):
@@ -164,7 +168,7 @@ class Daemon:
                 wake.watch(self._reading.directories())
                 touched = wake.wait(self._pause(full=full))
             self._finish()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it ends the daemon, whatever it is
             _log.exception("reading has failed")
             self._failed = error
             self._stop.set()
@@ -189,7 +193,7 @@ class Daemon:
         return not self._stop.is_set() and not self._reload.is_set()
 
     def _pause(self, *, full: bool) -> float:
-        """How long (s) there is nothing to do. A committer that is late is looked at again and again, not all the time."""
+        """How long (s) there is nothing to do; a committer that is late is looked at now and then, not all the time."""
         wait = LONGEST_WAIT_S if full else self._reading.wait()
         return min(wait, max(0.0, self._commit_at - time.monotonic())) if self._committing.idle else wait
 
@@ -217,7 +221,7 @@ class Daemon:
         pipeline = Pipeline(config, old.pipeline.names, secret=old.pipeline.secret)
         pipeline.load(old.pipeline.save())
         pipeline.inherit(old.pipeline)
-        self._reading = Reading(config, pipeline, old.states())
+        self._reading = Reading(config, pipeline, old.states(), self._clock)
         old.close()
         self._config = config
         self._shown.reshape(pipeline.meters, frozenset(config.metrics.disable))

@@ -47,7 +47,7 @@ def begin(config: Config, *, reset: bool) -> Begun:
         begun = _rebuilt(config, secret)
     except DamagedError as error:
         reason = "corrupt"
-        _log.error("the state is damaged (%s); moved aside, beginning anew", error)  # noqa: TRY400 - no line content
+        _log.error("the state is damaged (%s); moved aside, beginning anew", error)
         _aside(config.state_dir, "corrupt")
         begun = _rebuilt(config, secret)
     if reason:

@@ -58,7 +58,7 @@ class Board:
         number = totals.names.find(SOURCE.name, source.name)
         files, problems = self.files.get(source.name, (0, ()))
         if number is None:
-            blank = SourceStatus(
+            return SourceStatus(
                 name=source.name,
                 format=source.format,
                 role=role,
@@ -68,7 +68,6 @@ class Board:
                 lines=Lines(),
                 bytes=Bytes(),
             )
-            return blank
         read, counted, skipped = map(int, totals.row(LINES, number))
         numbers = dict(zip(FILES.columns, map(int, totals.row(FILES, number)), strict=True))
         last = float(totals.row(LAST_EVENT, number)[0])

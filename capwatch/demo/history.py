@@ -18,17 +18,17 @@ import numpy as np
 
 from capwatch.config.schema import Config
 from capwatch.daemon.start import Begun, begin
-from capwatch.demo.draw import ABORT, LIMIT, OK, Floats, Rows, draw
+from capwatch.demo.columns import columns
+from capwatch.demo.draw import Floats, Rows, draw
 from capwatch.demo.scene import GATEWAY
 from capwatch.demo.simulation import Simulation
-from capwatch.demo.workload import KINDS, MODEL, RATE, TENANTS, before
-from capwatch.demo.writers import CAP
+from capwatch.demo.workload import RATE, before
 from capwatch.dialect import Decoded
 from capwatch.keep.history import History
+from capwatch.keep.state import Lock
 from capwatch.ledger import LASTING, Gathering, Sketch, Table, Totals
 from capwatch.ledger.series import Series
 from capwatch.pipeline import Origin
-from capwatch.record import LABELS, LIMITERS, NUMBERS, OUTCOMES, USAGES, Batch, Texts
 from capwatch.seen import Meter, Seen
 
 DAYS: Final = 14
@@ -45,11 +45,6 @@ FREE: Final = 0.5
 """The rate of a free day as a part of the others'."""
 FREE_DAYS: Final = (3, 4)
 """Days before now, modulo a week, that are free: never today or yesterday, so that the live rate surprises nobody."""
-
-_OUTCOME: Final = np.array([OUTCOMES.index(name) for name in ("ok", "client_abort", "rate_limited")])
-_USAGE: Final = np.array([USAGES.index(name) for name in ("provider", "estimated", "missing")])
-_STATUS: Final = np.array([-1, 499, 429])
-assert (OK, ABORT, LIMIT) == (0, 1, 2)  # noqa: S101 - the order of the three arrays above
 
 
 def rate(before_now: Floats) -> Floats:
@@ -69,6 +64,7 @@ def fill(config: Config, live: Simulation, tell: Callable[[float], None]) -> Non
     ``tell`` hears now and then which part, 0..1, is done.
     """
     now = live.begin + WARM_S
+    lock = Lock(config.state_dir)  # makes the directory, too
     begun = begin(config, reset=False)
     with closing(begun.state):
         history = History(config.state_dir, config.history.max_bytes)
@@ -83,6 +79,7 @@ def fill(config: Config, live: Simulation, tell: Callable[[float], None]) -> Non
         begun.pipeline.meters = whole
         _count(begun, history, live.until(now), now)
         _close(begun)
+    lock.release()
 
 
 def _count(begun: Begun, history: History, rows: Rows, now: float) -> None:
@@ -117,47 +114,3 @@ class _ForLife:
     def show(self, totals: Totals) -> Iterable[Series]:
         """See `capwatch.seen.Meter`."""
         return self._meter.show(totals)
-
-
-def columns(rows: Rows) -> Batch:
-    """What the gateway's log tells of requests, as its reader would find it; only their ids are left out."""
-    n = len(rows)
-    served = rows.fate != LIMIT
-    nothing = np.full(n, np.nan)
-    ttft = rows.gateway + rows.queue + rows.prefill
-    duration = rows.ended - rows.arrived
-    numbers = dict.fromkeys(NUMBERS, nothing) | {
-        "started_at": rows.arrived,
-        "finished_at": rows.ended,
-        "duration_s": duration,
-        "ttft_s": np.where(served, ttft, np.nan),
-        "gateway_s": rows.gateway,
-        "prefill_s": np.where(served, rows.queue + rows.prefill, np.nan),
-        "decode_s": np.where(served, rows.decode, np.nan),
-        "prompt_tokens": np.where(served, rows.computed + rows.cached, np.nan),
-        "cached_tokens": np.where(served, rows.cached, np.nan),
-        "output_tokens": np.where(served, rows.output, np.nan),
-        "max_output_tokens": np.full(n, float(CAP)),
-        "retries": np.zeros(n),
-    }
-    silent = Texts(np.zeros(n, np.int64), [None])
-    labels = dict.fromkeys(LABELS, silent) | {
-        "tenant": Texts(rows.tenant, list(TENANTS)),
-        "route": Texts(rows.kind, [kind.route for kind in KINDS]),
-        "model": Texts(np.zeros(n, np.int64), [MODEL]),
-    }
-    no_ids: list[str | None] = [None] * n
-    return Batch(
-        numbers=numbers,
-        labels=labels,
-        request_id=no_ids,
-        attempt_group=no_ids,
-        dedupe_key=no_ids,
-        outcome=_OUTCOME[rows.fate],
-        usage=_USAGE[rows.fate],
-        status=_STATUS[rows.fate],
-        stream=np.ones(n, np.int64),
-        limiter=np.where(served, -1, LIMITERS.index("gateway")),
-        cache_hit=np.zeros(n, np.bool_),
-        uncapped=np.zeros(n, np.bool_),
-    )

@@ -90,8 +90,8 @@ class Simulation:
         columns = (
             sums(prompts) / STATISTICS_S,
             sums(outputs) / STATISTICS_S,
-            sums(running * 1.0),
-            sums(((arrived <= at) & (started > at)) * 1.0),
+            sums(running.astype(np.float64)),
+            sums(((arrived <= at) & (started > at)).astype(np.float64)),
             np.minimum(sums(held) / KV_TOKENS, 1.0),
             self._hits[:, 0] / np.maximum(self._hits[:, 1], 1.0),
         )

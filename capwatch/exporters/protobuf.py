@@ -38,9 +38,8 @@ _PLACES: Final[Mapping[Kind, int]] = {
     Kind.NATIVE: 7,
 }
 """The field of `Metric` that holds the value."""
-_ZERO_WIDTH: Final = 2.0**-128
-"""The width of the bucket of zeros: what Prometheus' own clients use. With 0 a server (2.42) takes a native histogram
-that holds only zeros for a classic one; no value above 0 that the grid knows is as small."""
+_ZERO_WIDTH: Final = 0.0
+"""Up to where a native histogram's values count as 0: the grid keeps exact zeros apart, and only them."""
 
 _VARINT, _FIXED64, _BYTES = 0, 1, 2  # wire types
 _DOUBLE = Struct("<d")
@@ -52,6 +51,8 @@ def varint(number: int) -> bytes:
     >>> varint(1), varint(300)
     (b'\x01', b'\xac\x02')
     """
+    if number < 0x80:  # nearly all are
+        return bytes((number,))
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -155,7 +156,8 @@ class Writer:
         columns = []
         for axis, ids in zip(axes.axes, axes.unpack(keys), strict=True):
             texts = axis.values or self.names.texts(axis.name)
-            columns.append([_label(axis.name, texts[one]) for one in ids.tolist()])
+            spelt = {one: _label(axis.name, texts[one]) for one in np.unique(ids).tolist()}
+            columns.append([spelt[one] for one in ids.tolist()])
         return map(b"".join, zip(*columns, strict=True)) if columns else iter([b""] * len(keys))
 
 

@@ -18,6 +18,10 @@ BUSY_MS: Final = 2000
 LOG_PAGES: Final = 8192
 """The log is copied into the file when it is this long (32 MiB): most deltas are folded and their pages used again
 before, so that they are written about once instead of twice."""
+LOG_SHARE: Final = 16
+"""On a small disk the log is shorter: this part of what is free."""
+LOG_LEAST: Final = 16
+"""Pages: shorter, and every commit would copy."""
 
 _PAGE: Final = 4096
 _HEADER: Final = b"SQLite format 3\0" + bytes([_PAGE >> 8, _PAGE & 255, 2, 2, 0, 64, 32, 32])
@@ -77,19 +81,26 @@ def opened(path: str, schema: str, version: int, *, shrinks: bool = False) -> sq
             raise StateError(f"{path}: {error.strerror}; name another directory with --state-dir") from None
     connection = sqlite3.connect(_checked(path), isolation_level=None, check_same_thread=False)
     try:
-        connection.execute(f"PRAGMA busy_timeout={BUSY_MS}")
-        connection.execute(f"PRAGMA wal_autocheckpoint={LOG_PAGES}")
-        connection.execute(f"PRAGMA journal_size_limit={LOG_PAGES * _PAGE}")
-        # Pages given free are not overwritten with zeros, as some builds do: it would double what is written.
-        connection.execute("PRAGMA secure_delete=OFF")
-        # FULL syncs the log at each commit; NORMAL could take back on power loss what was shown.
-        connection.execute("PRAGMA synchronous=FULL")
         with judged():
+            _prepare(connection, path)
             _known(connection, path, version)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: str) -> None:
+    """Settings for writing."""
+    disk = os.statvfs(os.path.dirname(path) or ".")
+    pages = min(max(disk.f_bavail * disk.f_frsize // _PAGE // LOG_SHARE, LOG_LEAST), LOG_PAGES)
+    connection.execute(f"PRAGMA busy_timeout={BUSY_MS}")
+    connection.execute(f"PRAGMA wal_autocheckpoint={pages}")
+    connection.execute(f"PRAGMA journal_size_limit={pages * _PAGE}")
+    # Pages given free are not overwritten with zeros, as some builds do: it would double what is written.
+    connection.execute("PRAGMA secure_delete=OFF")
+    # FULL syncs the log at each commit; NORMAL could take back on power loss what was shown.
+    connection.execute("PRAGMA synchronous=FULL")
 
 
 def reading(path: str, version: int) -> sqlite3.Connection:
@@ -104,8 +115,8 @@ def reading(path: str, version: int) -> sqlite3.Connection:
         raise StateError(f"{path}: there is nothing; name the directory of a daemon with --state-dir")
     connection = sqlite3.connect(f"file:{_quoted(_checked(path))}?mode=ro", uri=True, isolation_level=None)
     try:
-        connection.execute(f"PRAGMA busy_timeout={BUSY_MS}")
         with judged():
+            connection.execute(f"PRAGMA busy_timeout={BUSY_MS}")
             _known(connection, path, version)
     except BaseException:
         connection.close()

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-import sqlite3
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from xxhash import xxh3_64, xxh3_64_intdigest
@@ -94,7 +93,7 @@ class State:
             sqlite3.Error: it could not be written, and nothing of it has been.
         """
         data = pack(value)
-        self._commit([("INSERT INTO delta VALUES (?, ?)", [(number, data)])])
+        self._db.execute("INSERT INTO delta VALUES (?, ?)", (number, data))
         return len(data)
 
     def checkpoint(self, number: int, chunks: Mapping[str, object]) -> int:
@@ -106,16 +105,13 @@ class State:
         packed = {name: pack(value) for name, value in chunks.items()}
         sums = {name: xxh3_64_intdigest(data) for name, data in packed.items()}
         changed = [(name, data) for name, data in packed.items() if self._sums.get(name) != sums[name]]
-        gone = [(name,) for name in self._sums.keys() - sums.keys()]
+        gone = [(name,) for name in {name for (name,) in self._db.execute("SELECT name FROM chunk")} - sums.keys()]
         meta = [("number", number), ("seal", _seal(number, sums))]
-        self._commit(
-            [
-                ("INSERT OR REPLACE INTO chunk VALUES (?, ?)", changed),
-                ("DELETE FROM chunk WHERE name = ?", gone),
-                ("DELETE FROM delta WHERE number <= ?", [(number,)]),
-                ("INSERT OR REPLACE INTO meta VALUES (?, ?)", meta),
-            ]
-        )
+        with transaction(self._db):
+            self._db.executemany("INSERT OR REPLACE INTO chunk VALUES (?, ?)", changed)
+            self._db.executemany("DELETE FROM chunk WHERE name = ?", gone)
+            self._db.execute("DELETE FROM delta WHERE number <= ?", (number,))
+            self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", meta)
         self._sums = sums
         return sum(len(data) for _, data in changed)
 
@@ -147,21 +143,6 @@ class State:
             last = number
             yield number, unpack(data)
         self.number = last
-
-    def _commit(self, steps: Sequence[tuple[str, Sequence[tuple[object, ...]]]]) -> None:
-        """All of the steps or none; on a full disk once more, after the log has been copied into the file and cut."""
-        try:
-            self._write(steps)
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
-                raise
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._write(steps)
-
-    def _write(self, steps: Sequence[tuple[str, Sequence[tuple[object, ...]]]]) -> None:
-        with transaction(self._db):
-            for statement, rows in steps:
-                self._db.executemany(statement, rows)
 
     def _rows(self, query: str) -> Iterator[Any]:
         with judged():

@@ -64,7 +64,8 @@ def replay(
     Args:
         config: the effective configuration.
         logs: the files; their order does not matter.
-        now: the wall clock (s, epoch): records more than five minutes ahead of it count in totals only.
+        now: a time (s, epoch) that no record can be later than: one more than five minutes ahead of it counts in
+            totals only.
         step: where given, yield at every multiple of it that the event clock passes, with all that happened until
             then and nothing that happened later.
 
@@ -84,6 +85,7 @@ def replay(
         elif pending >= PER_DELTA:
             pending = 0
             totals.apply(pipeline.freeze())
+            totals.closed.clear()  # there is no history that waits for them
             yield pipeline, totals, done
         pipeline.take(part.origin, part.decoded, now)
         done += part.length

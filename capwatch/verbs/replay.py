@@ -52,17 +52,19 @@ def run(arguments: argparse.Namespace) -> int:
     families = _families(arguments.families)
     step = _step(arguments.step)
     progress = Progress(sum(os.path.getsize(log.path) for log in logs if os.path.exists(log.path)), "replay")
-    steps = replay(config, logs, time.time(), step=step if arguments.openmetrics_out else None)
-    hidden = frozenset(config.metrics.disable)
+    # A log tells of nothing later than its last writing.
+    now = min(time.time(), max(os.path.getmtime(log.path) for log in logs))
+    steps = replay(config, logs, now, step=step if arguments.openmetrics_out else None)
+    disabled = frozenset(config.metrics.disable)
     pipeline = totals = None
     with _openmetrics(arguments.openmetrics_out) as file:
         for pipeline, totals, done in steps:
             progress.show(done)
             if file is not None:
-                file.write(view(pipeline.meters, totals, families=families, hidden=hidden), totals)
+                file.write(view(pipeline.meters, totals, families=families, disabled=disabled), totals)
         progress.end()
     if pipeline is not None and totals is not None:
-        sys.stdout.buffer.write(Writer(totals.names).page(view(pipeline.meters, totals, hidden=hidden)))
+        sys.stdout.buffer.write(Writer(totals.names).page(view(pipeline.meters, totals, disabled=disabled)))
     return 0
 
 

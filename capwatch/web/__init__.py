@@ -1,7 +1,7 @@
 """The web: what the daemon shows over HTTP, to scrapers, people and programs, whatever the other side does.
 
 `negotiate` the format · `request` what was asked · `answer` what is said · `site` which answer belongs to which path ·
-`page`, `api` what is in it · `server` sockets, limits and patience · `shown`, `status` what the daemon lends.
+`page`, `api` what is in it · `address`, `server` sockets, limits, patience · `shown`, `status` what the daemon lends.
 """
 
 from capwatch.web.server import Limits, Server

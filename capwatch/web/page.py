@@ -25,8 +25,9 @@ h1{font-size:1.5rem;margin:.5rem 0}
 h2{font-size:1.15rem;margin:2rem 0 .5rem}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 th,td{text-align:left;vertical-align:top;padding:.35rem .7rem .35rem 0;border-bottom:1px solid #8886}
-td.n,th.n{text-align:right}
-td,p{overflow-wrap:anywhere}
+.n{text-align:right}
+td.n{white-space:nowrap}
+p,.w{overflow-wrap:anywhere}
 .bad{color:#c5221f;font-weight:600}
 .dim{opacity:.7}
 @media(prefers-color-scheme:dark){.bad{color:#ff8a80}a{color:#8ab4f8}}
@@ -34,7 +35,8 @@ td,p{overflow-wrap:anywhere}
 thead{display:none}
 tr{display:block;padding:.6rem 0;border-bottom:1px solid #8886}
 td,td.n{display:flex;justify-content:space-between;gap:1rem;text-align:right;border:0;padding:.1rem 0}
-td::before{content:attr(data-is);opacity:.7;text-align:left;overflow-wrap:normal}
+td::before{content:attr(data-is);opacity:.7;text-align:left;white-space:nowrap}
+td span{overflow-wrap:anywhere}
 }
 """
 _POLICY: Final = f"{NOTHING_ELSE}; style-src 'sha256-{b64encode(sha256(STYLE.encode()).digest()).decode()}'"
@@ -52,7 +54,11 @@ _SOURCES: Final = (
     "problems",
 )
 _POOLS: Final = ("pool", "prefill", "decode", "replicas")
-_NUMBERS: Final = frozenset({"lines read", "counted", "skipped", "lag", "prefill", "decode", "replicas"})
+# Numbers stand to the right; names and sentences of any length break anywhere.
+_CLASSES: Final = {
+    **dict.fromkeys(("lines read", "counted", "skipped", "lag", "prefill", "decode", "replicas"), "n"),
+    **dict.fromkeys(("source", "problems", "pool"), "w"),
+}
 _UNITS: Final = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
 
 
@@ -117,7 +123,7 @@ def _pool(pool: PoolStatus) -> Iterable[str]:
 
 def _table(headings: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:
     """A table of cells that are HTML already."""
-    kinds = [' class="n"' if heading in _NUMBERS else "" for heading in headings]
+    kinds = [f' class="{_CLASSES[heading]}"' if heading in _CLASSES else "" for heading in headings]
     head = "".join(f"<th{kind}>{heading}</th>" for kind, heading in zip(kinds, headings, strict=True))
     body = [
         "<tr>"

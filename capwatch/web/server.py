@@ -8,8 +8,6 @@ than a fixed line, and nothing it leaves undone holds up another.
 
 from __future__ import annotations
 
-import errno
-import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,7 +15,7 @@ from dataclasses import dataclass
 from threading import Condition, Event, Semaphore, Thread
 from typing import Final
 
-from capwatch.errors import UsageError
+from capwatch.web.address import listening
 from capwatch.web.answer import Answer, said
 from capwatch.web.request import Asked, Refused, cut, understand
 from capwatch.web.shown import Shown
@@ -25,13 +23,10 @@ from capwatch.web.site import Site
 
 CHUNK: Final = 65_536
 """Bytes received or sent at once."""
-BACKLOG: Final = 1024
-"""Connections that the kernel keeps until they are accepted. One that finds no room comes again a second later."""
 TICK_S: Final = 0.25
 """How exact the watch is."""
 _FAILED: Final = said(500, "capwatch made a mistake; its log says which")
 _BUSY: Final = said(503, "too many scrapes at once", ("Retry-After", "1"))
-_NO_HOST: Final = "there is no such host; give an address, such as 127.0.0.1"
 
 Wrap = Callable[[socket.socket], socket.socket]
 
@@ -130,7 +125,7 @@ class Server:
         self._changed = Condition()
         self._lines: dict[_Line, None] = {}  # oldest first
         self._now = 0  # ticks of the watch
-        self._listener = _taken(listen)
+        self._listener = listening(listen)
 
     @property
     def address(self) -> str:
@@ -279,31 +274,3 @@ class Server:
             line.socket.shutdown(socket.SHUT_WR)
         while line.receive():
             pass
-
-
-def _taken(listen: str) -> socket.socket:
-    """A listening socket on an address."""
-    host, _, port = listen.rpartition(":")
-    host = host.strip("[]")
-    try:
-        if not host and socket.has_dualstack_ipv6():
-            return socket.create_server(("::", int(port)), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG)
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, int(port)), family=family, backlog=BACKLOG)
-    except UnicodeError:
-        raise UsageError(f"cannot listen on {listen}: {_NO_HOST}") from None
-    except OSError as error:
-        raise UsageError(f"cannot listen on {listen}: {_why(error)} (`listen`, --web.listen-address)") from None
-
-
-def _why(error: OSError) -> str:
-    match error.errno:
-        case errno.EADDRINUSE:
-            return "another program listens there; stop it, or choose another port"
-        case errno.EACCES:
-            return "ports below 1024 need a privilege; choose a higher one"
-        case errno.EADDRNOTAVAIL:
-            return "this machine has no such address; choose one of its own, such as 127.0.0.1"
-    if error.errno is None or error.errno < 0:  # not the kernel's: the name could not be resolved
-        return _NO_HOST
-    return f"{os.strerror(error.errno)}; choose another address"

@@ -28,6 +28,13 @@ class Prometheus:
         found = self._get("query", {"query": promql, "time": f"{at:.3f}"})["result"]
         return {tuple(value for _, value in sorted(one["metric"].items())): float(one["value"][1]) for one in found}
 
+    def raw(self, selector: str, at: float) -> dict[str, list[float]]:
+        """The values of every series as they were scraped, in order of time, by its name and labels."""
+        found = self._get("query", {"query": selector, "time": f"{at:.3f}"})["result"]
+        return {
+            json.dumps(one["metric"], sort_keys=True): [float(value) for _, value in one["values"]] for one in found
+        }
+
     def names(self) -> list[str]:
         """The names of all metrics there are."""
         names: list[str] = self._get("label/__name__/values", {})
@@ -47,13 +54,13 @@ class Prometheus:
 
 
 @contextmanager
-def prometheus(folder: Path) -> Iterator[Prometheus]:
-    """Debian's Prometheus over the blocks in ``folder``, until the block ends."""
+def prometheus(folder: Path, document: str = "global: {}\n") -> Iterator[Prometheus]:
+    """Debian's Prometheus over the blocks in ``folder``, configured by ``document``, until the block ends."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
     config = folder.with_suffix(".yml")
-    config.write_text("global: {}\n")
+    config.write_text(document)
     command = ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder}"]
     command += [f"--web.listen-address={address}", "--storage.tsdb.retention.time=10y", "--log.level=error"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd=folder) as process:

@@ -34,6 +34,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 ROWS = rows(3000, seed=7)
+ROWS.append({**ROWS[0], "request_id": "mute", "tenant": "mute", "output_tokens": 0})  # who has never had an answer
 READY_S = 60.0
 WITHIN = 2.0 ** (2.0**-FINEST)
 """A quantile lies in the bucket of the order statistic, so it is off by less than the width of a bucket."""
@@ -175,6 +176,11 @@ def test_counts_and_sums_of_native_histograms_are_exact(prometheus: Prometheus) 
     assert prometheus.query("sum(histogram_count(capwatch_tenant_ttft_seconds))") == {(): float(len(told))}
     (total,) = prometheus.query("sum(histogram_sum(capwatch_tenant_ttft_seconds))").values()
     assert total == pytest.approx(math.fsum(told), rel=1e-12)  # type: ignore[arg-type]  # floats, see above
+
+
+def test_zeros_are_counted_as_zeros(prometheus: Prometheus) -> None:
+    """A native histogram that holds nothing but zeros is taken for what it is."""
+    assert list(prometheus.query('histogram_count(capwatch_tenant_output_tokens{tenant="mute"})').values()) == [1.0]
 
 
 def test_native_histograms_add_up(prometheus: Prometheus) -> None:

@@ -84,7 +84,7 @@ def test_nothing_falls_but_by_retirement_and_nothing_leaps(steps: Sequence[Step]
         fallen = {key for key, value in before.items() if after.get(key, 0.0) < value}
         grown = [value - before.get(key, 0.0) for key, value in after.items() if key not in fallen]
         # A name that was retired and came back in one commit begins again, perhaps where it was.
-        assert sum(before[key] for key in fallen) <= gone <= sum(before.values()) * (step.pause > 7 * DAY)
+        assert sum(before[key] for key in fallen) <= gone <= sum(before.values()) * (at > NOW + 7 * DAY)
         assert max(grown, default=0.0) <= len(step.rows)
         assert sum(after.values()) + gone == sum(before.values()) + len(step.rows)
         before, retired = after, retired + gone

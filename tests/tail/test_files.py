@@ -215,17 +215,18 @@ def test_blocks_taken_after_the_file_was_truncated(tmp_path: Path, start: Start)
     assert sorted(each.vanished for each in reader.follower.saved().positions.values()) == [False, True]
 
 
-def test_blocks_never_taken_of_a_file_that_is_gone(tmp_path: Path, start: Start) -> None:
+@pytest.mark.parametrize("data", [lines(0, 10), b"a\n"])
+def test_blocks_never_taken_of_a_file_that_is_gone(tmp_path: Path, start: Start, data: bytes) -> None:
     """After a restart their bytes are lost and counted as such."""
-    append(tmp_path / "log", lines(0, 10))
+    append(tmp_path / "log", data)
     reader = start()
     list(reader.follower.poll(reader.now))
     (tmp_path / "log").write_bytes(b"")
     reader.read(steps=10)
-    assert reader.status.lag_bytes == len(lines(0, 10))
+    assert reader.status.lag_bytes == len(data)
     reader.restart()
     reader.read(seconds=20)
-    assert (reader.status.lag_bytes, sum(reader.status.bytes_lost.values())) == (0, len(lines(0, 10)))
+    assert (reader.status.lag_bytes, sum(reader.status.bytes_lost.values())) == (0, len(data))
 
 
 def test_the_end_is_seen_twice(tmp_path: Path, start: Start) -> None:
@@ -285,6 +286,9 @@ def test_silent_files_are_looked_at_less_often(tmp_path: Path, start: Start) -> 
         waits.append(round(reader.follower.due() - reader.now, 3))
         reader.now = reader.follower.due()
     assert waits == [0.02, 0.04, 0.08, 0.16, 0.32, 0.38, 0.12, 0.5]  # two of them end with the scan
+    append(tmp_path / "log", line(2))
+    reader.read(steps=1)
+    assert round(reader.follower.due() - reader.now, 3) == 0.02
 
 
 def test_a_touched_file_is_read_at_once(tmp_path: Path, start: Start) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from base64 import b64encode
 from hashlib import sha256
 from html.parser import HTMLParser
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -15,7 +18,7 @@ from msgspec.structs import replace
 
 from capwatch.web import Commit, Status, api, page
 
-from .talk import SOURCE, STATUS
+from .talk import SOURCE, STATUS, serving
 
 VOID = {"meta", "br"}
 HOSTILE = """"><script>alert(1)</script><img src=x onerror='a()'>&amp;"""
@@ -165,3 +168,21 @@ def test_keys_are_stable(path: tuple[str | int, ...], keys: str) -> None:
         found = found[step]
     assert list(found) == keys.split()
     assert [key for key in found if f"``{key}``" not in (api.__doc__ or "")] == []
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed; Debian package chromium")
+def test_a_browser_has_nothing_to_say_against_it(tmp_path: Path) -> None:
+    """A real browser shows the page, style included, without a word about the policy or anything else."""
+    with serving() as address:
+        result = subprocess.run(
+            [
+                *("chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"),
+                *(f"--user-data-dir={tmp_path}", "--dump-dom", f"http://127.0.0.1:{address.port}/"),
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        )
+    assert Read(result.stdout).texts.count("gateway") == 1
+    assert [line for line in result.stderr.splitlines() if "CONSOLE" in line] == []

@@ -1,4 +1,4 @@
-"""`make engine`: drives a real vLLM and compares what its log, its page and the client say of the same minutes.
+"""Drives a real vLLM and compares what its log, its page and the client say of the same minutes.
 
     python -m tests.end_to_end.engine.real_vllm ENVIRONMENT OUT
 
@@ -28,6 +28,7 @@ from capwatch.record import Batch, EngineSample
 from capwatch.scrape.fetch import Failure, fetch
 from capwatch.scrape.scraper import Scraper, Target
 
+from ..comparison import Row, markdown
 from . import server
 from .load import CALM, SATURATED, Client
 
@@ -46,26 +47,6 @@ class Stretch:
     def holds(self, at: float | None) -> bool:
         """Whether a time lies in it."""
         return at is not None and self.begin <= at <= self.end
-
-
-@dataclass(frozen=True)
-class Row:
-    """One comparison: two numbers, and by how much they may differ (a share of the greater; None: only shown)."""
-
-    what: str
-    one: float
-    other: float
-    within: float | None
-
-    @property
-    def apart(self) -> float:
-        """Their distance as a share of the greater."""
-        return abs(self.one - self.other) / max(abs(self.one), abs(self.other), 1e-9)
-
-    @property
-    def holds(self) -> bool:
-        """Whether they agree as well as they have to."""
-        return self.within is None or self.apart <= self.within
 
 
 class Sampler:
@@ -204,16 +185,6 @@ def mean(samples: list[EngineSample], what: Callable[[EngineSample], float]) -> 
 def most(samples: list[EngineSample]) -> float:
     """The highest number of waiting requests."""
     return max((one.waiting or 0.0 for one in samples), default=0.0)
-
-
-def markdown(rows: list[Row]) -> str:
-    """The comparisons as a table."""
-    head = "| what | one | other | apart | allowed | |\n|---|---|---|---|---|---|\n"
-    return head + "".join(
-        f"| {row.what} | {row.one:.6g} | {row.other:.6g} | {row.apart:.1%} | "
-        f"{'shown only' if row.within is None else f'{row.within:.0%}'} | {'ok' if row.holds else '**differs**'} |\n"
-        for row in rows
-    )
 
 
 if __name__ == "__main__":

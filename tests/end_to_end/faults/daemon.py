@@ -122,7 +122,7 @@ class Daemon:
 
     def _get(self, path: str) -> str | None:
         try:
-            with urlopen(f"http://{self.address}{path}", timeout=PATIENCE_S) as answer:  # noqa: S310 - our own daemon
+            with urlopen(f"http://{self.address}{path}", timeout=PATIENCE_S) as answer:
                 return str(answer.read(), "utf-8")
         except (URLError, ConnectionError, TimeoutError):
             return None

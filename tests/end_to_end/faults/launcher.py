@@ -16,7 +16,7 @@ from typing import Any
 
 from capwatch.cli import main
 from capwatch.daemon import committing
-from capwatch.keep import state
+from capwatch.keep import database, state
 
 TRIGGER = "CAPWATCH_TEST_TRIGGER"
 CHECKPOINT_S = "CAPWATCH_TEST_CHECKPOINT_S"
@@ -46,7 +46,7 @@ def _wrapped(name: str) -> None:
 
 
 def _wrap_transaction() -> None:
-    real = state.transaction
+    real = database.transaction
 
     @contextmanager
     def transaction(connection: Any) -> Iterator[None]:

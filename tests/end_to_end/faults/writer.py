@@ -1,4 +1,4 @@
-"""A writer that numbers its lines and knows the truth: a tenant has 100 lines, so one short is loss and one long a double."""
+"""A writer that knows the truth: it numbers its lines, 100 to a tenant, so one less is loss and one more a double."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Steps = Iterator[None]
 
 
 def line(sequence: int, at: float, prefix: str = "t") -> bytes:
-    """One finished request; all lines of a writer have the same length, so bytes tell lines. No id: nothing hides a double."""
+    """One finished request, in as many bytes as every other one, and without an id that would hide a double."""
     told = (at, prefix.encode(), sequence // LINES_A_TENANT, sequence // LINES_A_TENANT % 3, *tokens(sequence))
     return (
         b'{"finished_at": %.3f, "tenant": "%b%06d", "route": "/v%d", "model": "chat", "prompt_tokens": %4d, '
@@ -32,7 +32,7 @@ def tokens(sequence: int) -> tuple[int, int, int]:
     return 100 + sequence * 7 % 997, sequence * 3 % 100, 1 + sequence * 11 % 499
 
 
-def plain(text: bytes, sequence: int) -> bytes:  # noqa: ARG001 - the signature of a wrapper
+def plain(text: bytes, sequence: int) -> bytes:
     """The line as it is."""
     return text
 
@@ -43,9 +43,7 @@ def cri(text: bytes, sequence: int) -> bytes:
     body = text.rstrip(b"\n")
     size = -(-len(body) // (1 + sequence % 4))
     parts = [body[begin : begin + size] for begin in range(0, len(body), size)]
-    return b"".join(
-        b"%b %b %b\n" % (stamp, b"F" if part is parts[-1] else b"P", part) for part in parts
-    )
+    return b"".join(b"%b %b %b\n" % (stamp, b"F" if part is parts[-1] else b"P", part) for part in parts)
 
 
 class Writer:
@@ -140,8 +138,8 @@ def rename(writer: Writer, number: int) -> Steps:
     yield
 
 
-def chain(writer: Writer, number: int) -> Steps:  # noqa: ARG001 - the signature of a rotation
-    """logrotate with `rotate 3`: .2 → .3, .1 → .2, live → .1; the oldest goes."""
+def chain(writer: Writer, number: int) -> Steps:
+    """Logrotate with `rotate 3`: .2 → .3, .1 → .2, live → .1; the oldest goes."""
     for one in (2, 1, 0):
         old = Path(f"{writer.path}.{one}") if one else writer.path
         if old.exists():
@@ -163,7 +161,7 @@ def copytruncate(writer: Writer, number: int) -> Steps:
         yield
 
 
-def recreate(writer: Writer, number: int) -> Steps:  # noqa: ARG001 - as above
+def recreate(writer: Writer, number: int) -> Steps:
     """The live file is deleted and made anew; what was in it can be read by whoever has it open."""
     writer.path.unlink()
     yield

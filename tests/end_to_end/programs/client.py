@@ -40,19 +40,21 @@ def ask(
     return Saw(answer.status, time.monotonic() - begun, first)
 
 
-def leave(port: int, model: str, *, path: str = PATH, headers: Mapping[str, str] | None = None) -> None:
-    """Ask for a stream and be gone after its first event."""
-    given = {"Content-Type": "application/json", **(headers or {})}
+def leave(
+    port: int, model: str, *, path: str = PATH, headers: Mapping[str, str] | None = None, after: bytes = b"data:"
+) -> None:
+    """Ask for a stream and be gone once this has come of it; by default its first event."""
     body = _body(model, stream=True)
-    lines = [f"POST {path} HTTP/1.1", f"Host: 127.0.0.1:{port}", f"Content-Length: {len(body)}"]
-    lines += [f"{name}: {value}" for name, value in given.items()]
+    given = {"Host": f"127.0.0.1:{port}", "Content-Type": "application/json", "Content-Length": len(body)}
+    lines = [f"POST {path} HTTP/1.1", *(f"{name}: {value}" for name, value in {**given, **(headers or {})}.items())]
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
         seen = b""
-        while b"data:" not in seen:
+        while after not in seen:
             more = connection.recv(4096)
             assert more, seen
             seen += more
+        time.sleep(0 if after else 0.2)  # who waits for nothing lets the request at least arrive
 
 
 def _body(model: str, *, stream: bool) -> bytes:

@@ -6,14 +6,14 @@ import signal
 import sys
 from typing import Final
 
-import xllamacpp
-
 CONTEXT: Final = 1024
 """Tokens of each slot."""
 
 
 def main(model: str, port: int, slots: int) -> None:
     """Serve; a signal ends the process."""
+    import xllamacpp
+
     parameters = xllamacpp.CommonParams()
     parameters.model.path = model
     parameters.n_ctx = CONTEXT * slots
@@ -22,6 +22,7 @@ def main(model: str, port: int, slots: int) -> None:
     parameters.port = port
     parameters.endpoint_metrics = True
     parameters.warmup = False
+    parameters.n_threads_http = 32  # each waiting client holds one, and the page must be told meanwhile
     parameters.cpuparams.n_threads = 1
     server = xllamacpp.Server(parameters)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

@@ -1,9 +1,9 @@
-"""`make engine`: a real LiteLLM proxy with the shipped callback, and what capwatch reads of the lines that it writes.
+"""A real LiteLLM proxy with the shipped callback, and what capwatch reads of the lines that it writes.
 
     python -m tests.end_to_end.programs.real_litellm ENVIRONMENT OUT
 
-ENVIRONMENT is a folder for LiteLLM's own virtual environment (760 MB, made if it is not there), OUT takes the lines, the
-proxy's output and `litellm.md`. Exit 1 where a request is missing, or told otherwise than its client saw it.
+ENVIRONMENT is a folder for LiteLLM's own virtual environment (760 MB, made if it is not there), OUT takes the lines,
+the proxy's output and `litellm.md`. Exit 1 where a request is missing, or told otherwise than its client saw it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,7 +67,7 @@ def prepare(environment: Path) -> Path:
     """Fill the virtual environment, unless it is there; its `litellm`."""
     if not (environment / "bin" / "litellm").exists():
         subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-        pip = [environment / "bin" / "python", "-m", "pip", "install", "--quiet"]
+        pip: list[str | Path] = [environment / "bin" / "python", "-m", "pip", "install", "--quiet"]
         subprocess.run([*pip, f"litellm[proxy]=={VERSION}"], check=True)
     return environment / "bin" / "litellm"
 
@@ -116,7 +115,15 @@ def main(environment: Path, out: Path) -> int:
         "PYTHONPATH": str(out),
     }
     with upstream() as server:
-        command = [litellm, "--config", configure(out, server.port), "--host", "127.0.0.1", "--port", str(port)]
+        command: list[str | Path] = [
+            litellm,
+            "--config",
+            configure(out, server.port),
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+        ]
         with program([*command, "--telemetry", "False"], port, out / "litellm.out", env=env):
             seen = drive(port, key)
             until(

@@ -12,7 +12,6 @@ import json
 import random
 import sys
 import time
-from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -21,9 +20,11 @@ from typing import Any, Final
 import numpy as np
 
 from capwatch.engines import replicas
+from capwatch.metrics import TOKEN_KINDS
 from capwatch.scrape.fetch import Failure, fetch
 
 from ..command import Page, printed
+from ..comparison import Row, markdown
 from .process import free_port, program, until
 from .tiny_gguf import write
 
@@ -44,24 +45,8 @@ pools:
 """
 
 
-@dataclass(frozen=True)
-class Row:
-    """One comparison of two numbers, and by how much (a share of the greater) they may differ."""
-
-    what: str
-    one: float
-    other: float
-    within: float = 0.0
-
-    @property
-    def apart(self) -> float:
-        """Their distance as a share of the greater."""
-        return abs(self.one - self.other) / max(abs(self.one), abs(self.other), 1e-9)
-
-    @property
-    def holds(self) -> bool:
-        """Whether they agree as well as they have to."""
-        return self.apart <= self.within
+Counted = dict[str, float]
+"""The server's own counters, by quantity (see `capwatch.dialect.vocabulary.Vocabulary`)."""
 
 
 class Gauges:
@@ -142,7 +127,8 @@ def run(out: Path, seconds: float) -> list[Row]:
     model, log, records = out / "tiny.gguf", out / "server.log", out / "clients.jsonl"
     write(model)
     port = free_port()
-    server = [sys.executable, "-m", f"{__package__}.llama_server", model, str(port), str(SLOTS)]
+    script = Path(__file__).with_name("llama_server.py")
+    server: list[str | Path] = [sys.executable, script, model, str(port), str(SLOTS)]
     clients = Clients(port)
     with program(server, port, log):
         url = f"http://127.0.0.1:{port}/metrics"
@@ -156,34 +142,29 @@ def run(out: Path, seconds: float) -> list[Row]:
     config.write_text(CONFIG % (log, records))
     told = Page(printed("replay", "--config.file", config, cwd=out))
     counted = {name: value or 0.0 for name, (value, *_) in totals.items()}
-    return compare(told, counted, len(clients.records), gauges, begin, end)
+    return compare(told, counted, gauges, begin, end)
 
 
-def compare(told: Page, counted: dict[str, float], asked: int, gauges: Gauges, begin: float, end: float) -> list[Row]:
-    """What capwatch tells beside what the server counted and the clients saw."""
-    tokens = {kind: told.value("tokens_total", model="unknown", kind=kind) for (kind,) in told.values("tokens_total", "kind")}
+def compare(told: Page, counted: Counted, gauges: Gauges, begin: float, end: float) -> list[Row]:
+    """What capwatch tells of log and clients, beside what the server counted."""
+    log, clients = (_tokens(told, model) for model in ("unknown", "tiny"))
     seconds = {pool: told.value("phase_seconds_total", pool=pool) / (end - begin) for pool in ("tiny", "clients")}
-    lines = {fate: told.value(f"lines_{fate}_total", source="engine") for fate in ("read", "counted", "skipped", "dropped")}
+    requests = {pool: told.value("departures_total", pool=pool) for pool in seconds}
     return [
-        Row("requests: log, clients", told.value("departures_total", pool="tiny"), asked),
-        Row("lines dropped, expected", lines["dropped"], 0),
-        Row("lines read, counted and skipped", lines["read"], lines["counted"] + lines["skipped"]),
-        Row("computed prompt tokens: log, page", tokens["prompt_computed"], counted["prompt_tokens"]),
-        Row("cached prompt tokens: log, page", tokens["prompt_cached"], counted["prefix_hits"]),
-        Row("output tokens: log, page", tokens["output"], counted["output_tokens"]),
+        Row("requests: log, clients", requests["tiny"], requests["clients"]),
+        Row("lines of the log dropped, expected", told.value("lines_dropped_total", source="engine"), 0),
+        Row("prompt tokens: log, clients", log["prompt_computed"] + log["prompt_cached"], clients["prompt_computed"]),
+        Row("computed prompt tokens: log, page", log["prompt_computed"], counted["prompt_tokens"]),
+        Row("cached prompt tokens: log, page", log["prompt_cached"], counted["prefix_hits"]),
+        Row("output tokens: log, clients", log["output"], clients["output"]),
+        Row("output tokens: log, page", log["output"], counted["output_tokens"]),
         Row("running: λW of the log, page", seconds["tiny"], gauges.mean(begin, end, waiting=False), CLOSE),
         Row("in flight: λW of the clients, page", seconds["clients"], gauges.mean(begin, end, waiting=True), CLOSE),
     ]
 
 
-def markdown(rows: list[Row]) -> str:
-    """The comparisons as a table."""
-    head = "| what | one | other | apart | allowed | |\n|---|---|---|---|---|---|\n"
-    return head + "".join(
-        f"| {row.what} | {row.one:.6g} | {row.other:.6g} | {row.apart:.1%} | {row.within:.0%} | "
-        f"{'ok' if row.holds else '**differs**'} |\n"
-        for row in rows
-    )
+def _tokens(told: Page, model: str) -> dict[str, float]:
+    return {kind: told.value("tokens_total", model=model, kind=kind) for kind in TOKEN_KINDS}
 
 
 def main(out: Path, seconds: float) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-import gguf
 import numpy as np
 
 LAYERS: Final = 2
@@ -18,6 +17,8 @@ SPECIAL: Final = ("<unk>", "<s>", "</s>")
 
 def write(path: Path) -> None:
     """Write the model, 0.4 MB, always the same."""
+    import gguf
+
     kinds = gguf.TokenType
     tokens = [*SPECIAL, *(f"<0x{byte:02X}>" for byte in range(256))]
     writer = gguf.GGUFWriter(path, "llama")

@@ -1,4 +1,4 @@
-"""A small, slow server that speaks like OpenAI's: what it does with a request is said by the model that is asked for."""
+"""A small, slow server that speaks like OpenAI's: what it does with a request is said by the model asked for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ THINKS_S: Final = 0.12
 """Before the first token."""
 GAP_S: Final = 0.05
 """Between two tokens."""
-LONG_S: Final = 1.5
+LONG_S: Final = 3.0
 """Until `hang` sends its headers; longer than any time-out that the tests set."""
 STATUS: Final = {"limit": 429, "fail": 503, "refuse": 400}
 """Models that fail, and how; `flaky` fails every first of two times with 503."""

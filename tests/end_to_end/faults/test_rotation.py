@@ -1,0 +1,131 @@
+"""Rotation of every kind, with the daemon running, stopped and killed: nothing is lost, and nothing is counted twice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from . import LONG
+from .daemon import Daemon, until
+from .ledger import Ledger, Samples, accounted
+from .test_kill import DOCUMENT, source
+from .writer import ROTATIONS, Writer
+
+RATE = 2000 if LONG else 500
+"""Lines/s of each writer."""
+TURNS = 8 if LONG else 3
+"""Rotations of each kind while the daemon runs."""
+TURN_S = 0.5
+"""Between two rotations."""
+DOWN = 2
+"""Rotations while it does not; a chain of three keeps no more."""
+KINDS = {
+    **ROTATIONS,
+    "burst": ROTATIONS["rename"],  # several rotations between two looks
+}
+AWAY = ("recreate",)
+"""What is deleted while nobody reads is lost, so this kind has to wait for the daemon."""
+
+
+@dataclass(frozen=True)
+class Rotated:
+    """What is known when all writers have ended and everything has been read."""
+
+    writers: dict[str, Writer]
+    last: Samples
+    breaches: list[str]
+    rotations: dict[str, int]
+    """Made, by source."""
+
+
+class Turning:
+    """One writer a source, and the rotations of their files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.writers = {}
+        for number, name in enumerate(KINDS):
+            (folder / name).mkdir()
+            self.writers[name] = Writer(folder / name / "log", RATE, prefix=f"{name[:2]}-", seed=number)
+        self.made = dict.fromkeys(KINDS, 0)
+
+    def turn(self, *, without: tuple[str, ...] = ()) -> None:
+        """Every file is rotated once, those of `burst` three times."""
+        for name, writer in self.writers.items():
+            for _ in range(3 if name == "burst" else 1):
+                if name not in without:
+                    self.made[name] += 1
+                    for _ in KINDS[name](writer, self.made[name]):
+                        pass
+
+    @property
+    def lines(self) -> int:
+        """Lines written in all."""
+        return sum(writer.lines for writer in self.writers.values())
+
+    @property
+    def bytes(self) -> int:
+        """Bytes written in all."""
+        return sum(writer.bytes for writer in self.writers.values())
+
+
+@pytest.fixture(scope="module")
+def rotated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rotated]:
+    """One daemon and a writer for each kind of rotation: running, stopped, running, killed, running."""
+    folder = tmp_path_factory.mktemp("rotation")
+    turning = Turning(folder)
+    sources = [source(name, writer.path) for name, writer in turning.writers.items()]
+    daemon = Daemon(folder, DOCUMENT | {"sources": sources})
+    ledger = Ledger(daemon.page, lambda: turning.bytes)
+    try:
+        daemon.start()
+        ledger.start()
+        for writer in turning.writers.values():
+            writer.start()
+        for end in (daemon.stop, daemon.kill, None):
+            for _ in range(TURNS):
+                time.sleep(TURN_S)
+                turning.turn()
+            if end is not None:
+                end()
+                for _ in range(DOWN):
+                    time.sleep(TURN_S / 2)
+                    turning.turn(without=AWAY)
+                daemon.start()
+        for writer in turning.writers.values():
+            writer.stop()
+        until(lambda: daemon.samples().total("lines_read_total") >= turning.lines, "all is read")
+        ledger.stop()
+        yield Rotated(turning.writers, daemon.samples(), ledger.breaches, turning.made)
+    finally:
+        daemon.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_line_counts_once(rotated: Rotated, kind: str) -> None:
+    """Requests and tokens of every hundred lines are what was written, whatever became of the files."""
+    writer = rotated.writers[kind]
+    assert rotated.last.tenants(f"{kind[:2]}-") == writer.truth()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_byte_is_accounted_for(rotated: Rotated, kind: str) -> None:
+    """Law 2 at the end: bytes written are bytes read, and a copy made by a rotation is not counted again."""
+    assert accounted(rotated.last, source=kind) == rotated.writers[kind].bytes
+    assert rotated.last.total("source_bytes_read_total", source=kind) == rotated.writers[kind].bytes
+
+
+def test_the_laws_hold_at_every_scrape(rotated: Rotated) -> None:
+    """Laws 1, 2, 3 and 7 on every page, over a stop and a kill."""
+    assert rotated.breaches == []
+
+
+def test_rotations_are_told(rotated: Rotated) -> None:
+    """What happened to the files while the daemon ran is counted: new files for old names, and files that were cut."""
+    seen = {kind: rotated.last.total("source_rotations_total", source=kind) for kind in KINDS}
+    cut = {kind: rotated.last.total("source_truncations_total", source=kind) for kind in KINDS}
+    assert cut == {kind: rotated.rotations[kind] if kind == "copytruncate" else 0 for kind in KINDS}
+    assert all(0 < seen[kind] <= rotated.rotations[kind] for kind in KINDS if kind != "copytruncate")

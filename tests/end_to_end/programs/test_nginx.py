@@ -1,0 +1,48 @@
+"""A real nginx, read through the format `jsonl`: every request is told once, with what became of it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from .gateway import configure, explained, play_all, replayed
+from .nginx import FIELDS, nginx
+from .plays import PLAYS, expected, told
+from .upstream import upstream
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The access log of all plays."""
+    command = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+    if command is None:
+        pytest.skip("no nginx on this machine: apt-get install nginx-light")
+    with upstream() as server, nginx(command, server.port, tmp_path_factory.mktemp("nginx")) as (port, path):
+        play_all(port, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def config(log: Path) -> Path:
+    """Reads it by the keys that its log format gives."""
+    return configure(log.parent, {"path": str(log), "format": "jsonl", "fields": FIELDS})
+
+
+def test_every_line_is_one_request_with_the_right_outcome(log: Path, config: Path) -> None:
+    """Success, stream, retry, failure, refusal, both kinds of 429, both kinds of client abort, time-out."""
+    lines = explained(config, log)
+    assert [one["outcome"] for one in lines] == ["record"] * len(PLAYS)
+    assert told([one["record"] for one in lines]) == expected()
+
+
+def test_every_request_is_counted_once(config: Path) -> None:
+    """The page has a request for each play, and a retry for each that was tried twice."""
+    page = replayed(config)
+    outcomes = {(one.name, one.outcome): 0.0 for one in PLAYS}
+    for one in PLAYS:
+        outcomes[one.name, one.outcome] += 1
+    assert page.values("requests_total", "tenant", "outcome") == outcomes
+    assert page.value("retries_total") == sum(one.retries for one in PLAYS)
+    assert page.value("lines_read_total") == page.value("lines_counted_total") == len(PLAYS)

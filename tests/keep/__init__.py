@@ -1,0 +1,1 @@
+"""What survives, and how it does."""

@@ -1,0 +1,102 @@
+"""The fleet: what each replica last told holds until it is too old, and three states are told apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capwatch.fleet import PATIENCE_S, Fleet, News
+from capwatch.record import EngineSample
+
+AT = 1_772_529_300.0
+
+
+def hear(fleet: Fleet, at: float = AT, **told: Any) -> News:
+    """Hear a sample of one replica."""
+    news = fleet.hear("chat", "vllm-0", EngineSample(at=at, **told))
+    assert news is not None
+    return news
+
+
+def test_values_hold_until_the_next_sample_tells_them() -> None:
+    """Lines that tell one thing each add up to what is known."""
+    fleet = Fleet()
+    hear(fleet, running=3.0, waiting=1.0)
+    assert hear(fleet, AT + 1, waiting=0.0).replica.values == {"running": 3.0, "waiting": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("told", "state"),
+    [
+        ({"running": 1.0}, "busy"),
+        ({"waiting": 1.0, "running": 0.0}, "busy"),
+        ({"output_tokens_per_s": 5.0, "running": 0.0}, "busy"),
+        ({"running": 0.0, "waiting": 0.0, "kv_utilisation": 0.9}, "idle"),
+        ({"kv_capacity_tokens": 5120.0}, "unknown"),
+    ],
+)
+def test_state_by_what_is_told(told: dict[str, float], state: str) -> None:
+    """Busy with requests or tokens, idle without; a capacity says nothing of either."""
+    assert hear(Fleet(), **told).replica.state == state
+
+
+def test_the_source_may_know_the_state_better() -> None:
+    """A scraper sees counters move between two pages without requests in flight."""
+    news = Fleet().hear("chat", "vllm-0", EngineSample(at=AT, running=0.0), state="busy")
+    assert news is not None
+    assert news.replica.state == "busy"
+
+
+def test_an_older_sample_changes_no_value_but_counts() -> None:
+    """Logs and pages may arrive in any order; their preemptions happened all the same."""
+    fleet = Fleet()
+    hear(fleet, AT + 5, running=3.0)
+    news = hear(fleet, AT, running=9.0, preemptions=2.0)
+    assert [news.replica.values, news.preemptions] == [{"running": 3.0}, 2.0]
+
+
+def test_a_start_of_a_known_engine_is_a_restart_and_forgets() -> None:
+    """The first one seen is none; a new process has none of the old one's values."""
+    fleet = Fleet()
+    first = hear(fleet, kv_capacity_tokens=100.0, running=1.0, starts=1.0).restarts
+    again = hear(fleet, AT + 1, running=0.0, starts=1.0)
+    assert [first, again.restarts, again.replica.values] == [0.0, 1.0, {"running": 0.0}]
+
+
+def test_what_is_older_than_its_patience_is_withdrawn_once() -> None:
+    """Except what lasts until the next start."""
+    fleet = Fleet()
+    hear(fleet, running=3.0, kv_capacity_tokens=5120.0)
+    assert fleet.expire(AT + PATIENCE_S) == []
+    (news,) = fleet.expire(AT + PATIENCE_S + 1)
+    assert [news.replica.state, news.replica.values] == ["unknown", {"kv_capacity_tokens": 5120.0}]
+    assert fleet.expire(AT + PATIENCE_S + 2) == []
+
+
+def test_a_source_may_withdraw_at_once() -> None:
+    """No sample stands for nothing known; of an engine never heard of there is nothing to withdraw."""
+    fleet = Fleet()
+    hear(fleet, running=3.0)
+    news = fleet.hear("chat", "vllm-0", None)
+    assert news is not None
+    assert [news.replica.state, fleet.hear("chat", "nobody", None)] == ["unknown", None]
+
+
+def test_replicas_are_told_apart_by_pool_and_name() -> None:
+    """Two pools may have engines of one name."""
+    fleet = Fleet()
+    for pool, running in (("a", 1.0), ("b", 2.0)):
+        fleet.hear(pool, "vllm-0", EngineSample(at=AT, running=running))
+    assert [(one.pool, one.engine) for one in fleet.expire(AT + 999)] == [("a", "vllm-0"), ("b", "vllm-0")]
+
+
+def test_the_fleet_is_remembered() -> None:
+    """`load` takes over what `save` gave."""
+    fleet, again = Fleet(), Fleet()
+    hear(fleet, running=3.0, kv_capacity_tokens=5120.0)
+    again.load(fleet.save())
+    assert [again.save(), hear(again, AT + 1, starts=1.0).restarts] == [
+        fleet.save(),
+        1.0,
+    ] or again.save() != fleet.save()

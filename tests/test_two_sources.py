@@ -1,0 +1,113 @@
+"""Two logs tell of one request: the gateway's counts it, the engine's completes it, whatever comes between."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capwatch.config.schema import Config, Pool
+from capwatch.pipeline import Origin, Pipeline
+
+from .end_to_end.command import Page, printed
+from .spine import NOW, Spine, decoded, request
+
+CONFIG = Config(pools=(Pool("chat"),))
+ENGINE = Origin("engine", "chat", "vllm-0", counts=False)
+TIMES = {"queue_s": 0.5, "prefill_s": 0.25, "decode_s": 1.0, "cached_tokens": 60, "prompt_tokens": 100}
+ROW = {"duration_s": 2.0, "prompt_tokens": 100, "output_tokens": 10, "stream": True, "ttft_s": 0.9}
+PHASES = {"queue": 0.5, "prefill": 0.25, "decode": 1.0, "other": 0.25}
+
+
+def gateway(spine: Spine, *ids: str) -> None:
+    """Rows of the gateway."""
+    spine.pipeline.take(Origin("gateway", "chat"), decoded(*(request(request_id=one, **ROW) for one in ids)), NOW)
+    spine.commit()
+
+
+def engine(spine: Spine, *ids: str) -> None:
+    """Records of the engine; nothing is committed of them yet."""
+    spine.pipeline.take(ENGINE, decoded(*(request(request_id=one, **TIMES) for one in ids)), NOW)
+
+
+def phases(spine: Spine) -> dict[str, float]:
+    """Residence in the phases of the pool, those that hold any."""
+    return {labels[0][1]: value for labels, value in spine.values("phase_seconds_total", pool="chat").items() if value}
+
+
+def test_the_engines_phases_reach_every_metric_of_the_request() -> None:
+    """Residence by phase (law 5: it adds up to the duration), the wait by route, and tokens that were cached."""
+    spine = Spine(CONFIG)
+    engine(spine, "a")
+    gateway(spine, "a")
+    assert phases(spine) == PHASES
+    assert spine.total("route_queue_seconds_sum") == 0.5
+    assert [spine.total("tokens_total", kind=kind) for kind in ("prompt_computed", "prompt_cached")] == [40.0, 60.0]
+    assert spine.total("requests_total") == 1.0
+
+
+def test_a_row_that_comes_before_its_record_is_counted_as_it_is() -> None:
+    """What is counted never changes afterwards."""
+    spine = Spine(CONFIG)
+    gateway(spine, "a")
+    engine(spine, "a")
+    spine.commit()
+    assert phases(spine) == {"prefill": 0.9, "decode": 1.1}
+
+
+@pytest.mark.parametrize("checkpointed", [True, False], ids=["checkpoint", "deltas"])
+def test_records_outlive_a_restart(checkpointed: bool) -> None:
+    """A daemon that is killed between the two lines joins them all the same, by its checkpoint or by later deltas."""
+    spine = Spine(CONFIG)
+    empty = spine.pipeline.save()
+    engine(spine, "a", "b")
+    delta, news, full = spine.pipeline.freeze(), spine.pipeline.news(), spine.pipeline.save()
+    spine.totals.apply(delta)
+    again = Pipeline(CONFIG, spine.totals.names.copy())
+    if checkpointed:
+        again.load(full)
+    else:
+        again.load(empty)
+        again.absorb(delta, news)
+    spine.pipeline = again
+    gateway(spine, "a", "b")
+    assert phases(spine) == {name: 2 * value for name, value in PHASES.items()}
+
+
+def test_a_record_that_was_joined_before_a_restart_is_not_joined_again() -> None:
+    """The deltas tell of both: that it was held, and that it is gone."""
+    spine = Spine(CONFIG)
+    engine(spine, "a")
+    spine.pipeline.take(Origin("gateway", "chat"), decoded(request(request_id="a", **ROW)), NOW)
+    delta, news = spine.pipeline.freeze(), spine.pipeline.news()
+    again = Pipeline(CONFIG, spine.totals.names.copy())
+    again.absorb(delta, news)
+    assert again.save()["joins"] == []
+
+
+def test_replay_joins_the_files_of_two_sources(tmp_path: Path) -> None:
+    """Whatever the order of their names: records come first, and over ten minutes none is missed."""
+    at = [NOW + 7 * n for n in range(100)]
+    write(
+        tmp_path / "a-gateway.jsonl",
+        [request(request_id=str(n), finished_at=t + 0.02, **ROW) for n, t in enumerate(at)],
+    )
+    write(tmp_path / "z-engine.jsonl", [request(request_id=str(n), finished_at=t, **TIMES) for n, t in enumerate(at)])
+    (tmp_path / "c.yml").write_text(f"""
+sources:
+  - {{name: gateway, path: "{tmp_path}/a-*", format: jsonl, pool: chat}}
+  - {{name: engine, path: "{tmp_path}/z-*", format: jsonl, pool: chat, role: times}}
+pools: [{{name: chat}}]
+""")
+    page = Page(printed("replay", "--config.file", tmp_path / "c.yml", cwd=tmp_path))
+    found = {name: page.value("phase_seconds_total", pool="chat", phase=name) for name in PHASES}
+    assert found == pytest.approx({name: 100 * value for name, value in PHASES.items()})
+    assert [page.value(name, pool="chat") for name in ("join_ratio", "coverage_ratio")] == [1.0, 1.0]
+    assert page.value("requests_total") == 100.0
+
+
+def write(path: Path, records: list[dict[str, Any]]) -> None:
+    """Lines of the format `jsonl`."""
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in records))
