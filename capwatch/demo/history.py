@@ -69,7 +69,7 @@ def fill(config: Config, live: Simulation, tell: Callable[[float], None]) -> Non
     with closing(begun.state):
         history = History(config.state_dir, config.history.max_bytes)
         whole = begun.pipeline.meters
-        begun.pipeline.meters = [_ForLife(meter) for meter in whole]
+        begun.pipeline.meters = [ForLife(meter) for meter in whole]
         begins = np.arange(now - DAYS * DAY_S, now - WARM_S, STRETCH_S)
         for number, part in enumerate(np.array_split(begins, len(begins) // AT_ONCE)):
             generator = np.random.default_rng((live.seed, 1, number))
@@ -98,7 +98,7 @@ def _close(begun: Begun) -> None:
     begun.state.checkpoint(begun.state.number, chunks | begun.ledger.save())
 
 
-class _ForLife:
+class ForLife:
     """A meter that looks at long ago: what it sees belongs to no window."""
 
     def __init__(self, meter: Meter) -> None:

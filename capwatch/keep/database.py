@@ -15,9 +15,6 @@ APPLICATION: Final = 0x43415057
 """`CAPW`: tells a file of ours from any other SQLite file."""
 BUSY_MS: Final = 2000
 """One process writes; a reader such as a backup may hold the file for a moment."""
-LOG_PAGES: Final = 8192
-"""The log is copied into the file when it is this long (32 MiB): most deltas are folded and their pages used again
-before, so that they are written about once instead of twice."""
 LOG_SHARE: Final = 16
 """On a small disk the log is shorter: this part of what is free."""
 LOG_LEAST: Final = 16
@@ -62,9 +59,10 @@ def judged() -> Iterator[None]:
         raise DamagedError(str(error)) from None
 
 
-def opened(path: str, schema: str, version: int, *, shrinks: bool = False) -> sqlite3.Connection:
+def opened(path: str, schema: str, version: int, *, log_pages: int, shrinks: bool = False) -> sqlite3.Connection:
     """The file at ``path``, made if need be; its layout is that of ``version``.
 
+    The log is copied into the file when it has ``log_pages`` pages of 4 KiB, earlier on a small disk.
     ``shrinks`` makes a file that can give pages back (`PRAGMA incremental_vacuum`), for a little more to write.
 
     Raises:
@@ -82,7 +80,7 @@ def opened(path: str, schema: str, version: int, *, shrinks: bool = False) -> sq
     connection = sqlite3.connect(_checked(path), isolation_level=None, check_same_thread=False)
     try:
         with judged():
-            _prepare(connection, path)
+            _prepare(connection, path, log_pages)
             _known(connection, path, version)
     except BaseException:
         connection.close()
@@ -90,10 +88,10 @@ def opened(path: str, schema: str, version: int, *, shrinks: bool = False) -> sq
     return connection
 
 
-def _prepare(connection: sqlite3.Connection, path: str) -> None:
+def _prepare(connection: sqlite3.Connection, path: str, log_pages: int) -> None:
     """Settings for writing."""
     disk = os.statvfs(os.path.dirname(path) or ".")
-    pages = min(max(disk.f_bavail * disk.f_frsize // _PAGE // LOG_SHARE, LOG_LEAST), LOG_PAGES)
+    pages = min(max(disk.f_bavail * disk.f_frsize // _PAGE // LOG_SHARE, LOG_LEAST), log_pages)
     connection.execute(f"PRAGMA busy_timeout={BUSY_MS}")
     connection.execute(f"PRAGMA wal_autocheckpoint={pages}")
     connection.execute(f"PRAGMA journal_size_limit={pages * _PAGE}")

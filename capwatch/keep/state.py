@@ -24,6 +24,9 @@ __all__ = ["VERSION", "DamagedError", "Lock", "State", "set_aside"]
 
 VERSION: Final = 1
 """Of the layout of the state. A change of it needs a migration from every older one."""
+LOG_PAGES: Final = 8192
+"""32 MiB: most deltas are folded, and their pages used again, before the log is copied into the file, so that they are
+written about once instead of twice."""
 
 _SCHEMA: Final = """
 CREATE TABLE chunk (name TEXT PRIMARY KEY, data BLOB NOT NULL);
@@ -73,7 +76,7 @@ class State:
         self.number = 0
         """Of the last delta, once `deltas` has been read to its end."""
         self._sums: dict[str, int] = {}
-        self._db = opened(self.path, _SCHEMA, VERSION)
+        self._db = opened(self.path, _SCHEMA, VERSION, log_pages=LOG_PAGES)
         try:
             self._check()
         except BaseException:

@@ -179,13 +179,13 @@ class Register:
                 if each is not None and each.bound:
                     self.release(each, now)
             return self._bind(content, file, fd, now)
-        if kinship is None and file.size and not self._first:
+        if kinship is None and file.size:
             self.rotations += self._replaces(file)
         fresh = self._bind(blank or self._new(file, now), file, fd, now)
         fresh.marks = marks
         if past:
             fresh.at = fresh.taken = at
-            fresh.searched, fresh.rotated, fresh.pass_to = file.size, True, 0
+            fresh.searched = at.end
         if file.size:
             kin.add(fresh)
         return fresh

@@ -336,7 +336,7 @@ def test_damage_in_the_log_leaves_an_earlier_commit(tmp_path: Path) -> None:
             chunks, deltas = read(target)
             assert (chunks, deltas) == ({}, [(number, number) for number in range(1, len(deltas) + 1)])
             lengths.add(len(deltas))
-    assert lengths == set(range(9))
+    assert lengths == set(range(8))
 
 
 def test_a_damaged_state_is_kept_aside(filled: Path) -> None:

@@ -59,6 +59,47 @@ def test_equal_beginnings_through_a_rotation(tmp_path: Path, start: Start) -> No
     assert data + reader.read() == BANNER + lines(0, 10) + BANNER + lines(10, 20)
 
 
+def test_equal_beginnings_under_the_name_of_a_truncated_file(tmp_path: Path, start: Start) -> None:
+    """What stands under its own name is its successor, never a copy of it."""
+    append(tmp_path / "log", BANNER + lines(0, 10))
+    reader = start()
+    reader.read()
+    os.truncate(tmp_path / "log", 0)
+    reader.read(steps=1)
+    (tmp_path / "log").unlink()
+    append(tmp_path / "log", BANNER)
+    assert reader.read(seconds=0.6) == BANNER
+
+
+def test_a_beginning_that_could_be_anything(tmp_path: Path, start: Start) -> None:
+    """A file shorter than 64 bytes says nothing about a content of which nothing was read yet."""
+    append(tmp_path / "log", b"x" * 70)
+    reader = start()
+    reader.read()
+    reader.stop()
+    append(tmp_path / "new", b"x")
+    (tmp_path / "new").rename(tmp_path / "log")
+    reader.restart(reader.kept)
+    reader.read()
+    assert reader.accounted == 71
+
+
+def test_the_inode_of_a_vanished_file(tmp_path: Path, start: Start) -> None:
+    """A new file that got it was not truncated."""
+    append(tmp_path / "log", lines(0, 10))
+    reader = start()
+    reader.read()
+    (tmp_path / "log").unlink()
+    reader.read(seconds=40, steps=5)
+    kept = reader.follower.saved()
+    append(tmp_path / "log", lines(10, 12))
+    reused = os.stat(tmp_path / "log")
+    positions = {number: msgspec.structs.replace(each, inode=reused.st_ino) for number, each in kept.positions.items()}
+    reader.restart(msgspec.structs.replace(kept, positions=positions))
+    assert reader.read() == lines(10, 12)
+    assert reader.status.truncations == 0
+
+
 def test_inode_reuse(tmp_path: Path, start: Start) -> None:
     """After a restart the old inode with other content is a new file."""
     append(tmp_path / "log", lines(0, 10))

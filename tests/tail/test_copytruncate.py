@@ -100,6 +100,8 @@ def test_lines_in_the_gap_that_were_read(tmp_path: Path, start: Start, copied: i
     assert reader.accounted == len(lines(0, 120))
     append(tmp_path / "log.1", lines(500, 501))
     assert reader.read() == lines(500, 501)
+    reader.read(seconds=20, steps=4)
+    assert reader.status.open_files == 1
 
 
 def test_no_copy(tmp_path: Path, start: Start) -> None:

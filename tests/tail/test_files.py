@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from capwatch.tail.content import Content
+from capwatch.tail.descriptors import Descriptors
+from capwatch.tail.position import Position
 from capwatch.tail.wake import Touched
 
 from .reader import Reader, append, line, lines
@@ -186,6 +189,34 @@ def test_more_files_than_descriptors(tmp_path: Path, start: Start) -> None:
     assert reader.accounted == sum(map(len, expected))
 
 
+def test_a_file_without_a_name_keeps_its_descriptor(tmp_path: Path, start: Start) -> None:
+    """It could not be opened again, so others are closed for want of room."""
+    append(tmp_path / "log", line(0))
+    reader = start(max_open=1)
+    reader.read()
+    with (tmp_path / "log").open("ab", buffering=0) as writer:
+        (tmp_path / "log").unlink()
+        reader.read()
+        append(tmp_path / "log.a", line(1))
+        append(tmp_path / "log.b", line(2))
+        reader.read()
+        writer.write(line(3))
+        assert reader.read() == line(3)
+
+
+def test_the_longest_silent_file_is_closed(tmp_path: Path) -> None:
+    """Of those with a name, the one that moved last stays open."""
+    contents = [Content(number, Position(0, number, "log"), 0.0) for number in range(3)]
+    held = Descriptors(limit=2)
+    for content in contents:
+        content.listed = True
+        held.hold(content, os.open(tmp_path, os.O_RDONLY))
+        held.moved(contents[0])
+    assert [content.fd is None for content in contents] == [False, True, False]
+    held.close_all()
+    assert len(held) == 0
+
+
 def test_blocks_not_taken_are_read_again(tmp_path: Path, start: Start) -> None:
     """Positions cover exactly the blocks taken, even in the middle of a poll."""
     append(tmp_path / "log", lines(0, 30))
@@ -273,7 +304,9 @@ def test_oldest_files_first(tmp_path: Path, start: Start) -> None:
         append(tmp_path / name, line(number))
         os.utime(tmp_path / name, ns=(0, 5))
     os.utime(tmp_path / "log.1", ns=(0, 1))
-    assert start().read() == line(2) + line(0) + line(1) + line(3)
+    reader = start()
+    assert reader.read() == line(2) + line(0) + line(1) + line(3)
+    assert reader.status.rotations == 0
 
 
 def test_silent_files_are_looked_at_less_often(tmp_path: Path, start: Start) -> None:
@@ -296,9 +329,11 @@ def test_a_touched_file_is_read_at_once(tmp_path: Path, start: Start) -> None:
     append(tmp_path / "log", line(1))
     reader = start()
     reader.read(steps=20)
-    append(tmp_path / "log", line(2))
+    append(tmp_path / "log.1", line(3))
     other = Touched(written=frozenset({str(tmp_path / "other")}), renamed=frozenset({str(tmp_path / "more")}))
+    reader.now += 0.1
     assert list(reader.follower.poll(reader.now, other)) == []
+    append(tmp_path / "log", line(2))
     (block,) = reader.follower.poll(reader.now, Touched(written=frozenset({str(tmp_path / "log")})))
     assert block.data == line(2)
 

@@ -177,6 +177,16 @@ def test_blocks_are_bounded(tmp_path: Path, start: Start) -> None:
     assert reader.status.caught_up
 
 
+def test_the_search_for_a_newline_is_bounded(tmp_path: Path, start: Start) -> None:
+    """A line without end does not hold up its neighbours: the poll ends, the next one goes on."""
+    append(tmp_path / "log", b"x" * 5000 + b"\n" + line(1))
+    reader = start(line_bytes=1000, poll_bytes=1)
+    reader.read(steps=1)
+    assert reader.blocks == []
+    assert not reader.status.caught_up
+    assert reader.read() == line(1)
+
+
 def test_what_a_block_says(tmp_path: Path, start: Start) -> None:
     """Blocks name their file, its lineage and their place in it."""
     append(tmp_path / "log.1", lines(0, 2))

@@ -120,6 +120,18 @@ class Daemon:
         assert page is not None, self.log.read_text()
         return parsed(page)
 
+    def wait_for_lines(self, wanted: Mapping[str, int]) -> None:
+        """Wait until so many lines of each source have been read, and made durable."""
+        deadline = time.monotonic() + PATIENCE_S
+        while missing := self._missing(wanted):
+            assert time.monotonic() < deadline, f"lines not read: {missing}; {self.log.read_text()}"
+            time.sleep(LOOK_S)
+
+    def _missing(self, wanted: Mapping[str, int]) -> dict[str, float]:
+        samples = self.samples()
+        missing = {name: lines - samples.total("lines_read_total", source=name) for name, lines in wanted.items()}
+        return {name: lines for name, lines in missing.items() if lines > 0}
+
     def _get(self, path: str) -> str | None:
         try:
             with urlopen(f"http://{self.address}{path}", timeout=PATIENCE_S) as answer:

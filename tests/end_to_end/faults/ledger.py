@@ -86,13 +86,26 @@ class Accumulated:
 class Ledger:
     """Scrapes a daemon again and again, and notes every breach of a law in a sentence."""
 
-    def __init__(self, page: Callable[[], str | None], written: Callable[[], float], *, plain: bool = True) -> None:
+    def __init__(
+        self,
+        page: Callable[[], str | None],
+        written: Callable[[], float],
+        *,
+        line_bytes: int | None = LINE_BYTES,
+    ) -> None:
+        """Judge pages.
+
+        Args:
+            page: fetches one.
+            written: bytes written to all files so far.
+            line_bytes: of every line; None where they differ.
+        """
         self.breaches: list[str] = []
         self.pages = 0
         self.accumulated = Accumulated()
         self._page = page
         self._written = written
-        self._plain = plain
+        self._line_bytes = line_bytes
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -132,10 +145,9 @@ class Ledger:
         for (source,), read in found.by("lines_read_total", "source").items():
             fates = ("lines_counted_total", "lines_skipped_total", "lines_dropped_total")
             self._expect(f"law 1: lines of {source}", sum(found.total(fate, source=source) for fate in fates), read)
-            if self._plain:
-                self._expect(
-                    f"bytes read of {source}", found.total("source_bytes_read_total", source=source), read * LINE_BYTES
-                )
+            if self._line_bytes is not None:
+                bytes_read = found.total("source_bytes_read_total", source=source)
+                self._expect(f"bytes read of {source}", bytes_read, read * self._line_bytes)
 
     def _judge_bytes(self, found: Samples) -> None:
         """Law 2 from one side: the page is a moment old, so it may know of less than was written, never of more."""

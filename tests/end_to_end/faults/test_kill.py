@@ -105,7 +105,7 @@ def test_totals_are_exact_over_kills_as_prometheus_sees_them(
                 else:
                     getattr(run, death)(*words)
             writer.stop()
-            until(lambda: daemon.samples().total("lines_read_total") >= writer.lines, "all is read")
+            daemon.wait_for_lines({"gateway": writer.lines})
             ledger.stop()
             wait_for(server, "sum(capwatch_requests_total)", writer.lines)
             _, fallen = judged(server, '{__name__=~"capwatch_.*_total"}')
@@ -129,7 +129,7 @@ def test_parts_of_a_line_are_joined_over_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     daemon = Daemon(tmp_path, DOCUMENT | {"sources": [source("pod", path, wrapper="cri")]}, breakable=True)
     writer = Writer(path, RATE, wrap=cri)
-    ledger = Ledger(daemon.page, lambda: writer.bytes, plain=False)
+    ledger = Ledger(daemon.page, lambda: writer.bytes, line_bytes=None)
     run = Run(daemon, writer)
     try:
         run.start()

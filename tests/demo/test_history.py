@@ -1,0 +1,94 @@
+"""The made-up two weeks: what they leave in a state is what the long road would have left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from capwatch.config.load import load
+from capwatch.config.schema import Config
+from capwatch.daemon.start import begin
+from capwatch.demo import history, truth
+from capwatch.demo.columns import columns
+from capwatch.demo.scene import GATEWAY, Scene
+from capwatch.demo.simulation import Simulation
+from capwatch.demo.workload import MODEL, RATE
+from capwatch.dialect import Decoded
+from capwatch.exporters.text import Writer
+from capwatch.pipeline import Origin, Pipeline
+from capwatch.sourcing import names
+from capwatch.view import view
+from tests.end_to_end.command import Page
+
+NOW = 1_767_225_600.0
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """The demo's configuration."""
+    scene = Scene(tmp_path)
+    scene.set_up("127.0.0.1:0")
+    return load(str(scene.configuration), {}, formats=names(), is_root=False)
+
+
+def shown(pipeline: Pipeline) -> Page:
+    """What a pipeline's increments show."""
+    totals = pipeline.totals()
+    totals.apply(pipeline.freeze())
+    return Page(Writer(totals.names).page(view(pipeline.meters, totals)).decode())
+
+
+def test_the_peak_is_now() -> None:
+    """The rate is the live one at this time of day, falls to 15 % at night, and to half of that on free days."""
+    at = np.array([0.0, 0.5, 1.0, 3.0, 3.5, 7.0, 10.0]) * history.DAY_S
+    assert history.rate(at).tolist() == pytest.approx([RATE, 1.2, RATE, RATE / 2, 0.6, RATE, RATE / 2])
+
+
+def test_long_ago_counts_for_life_alone(config: Config) -> None:
+    """The short road gives the counters of the long one, and nothing in windows or by second."""
+    rows = Simulation("quiet", 1, NOW, 600.0).until(NOW + 600)
+    batch = columns(rows)
+    pages = []
+    for short in (False, True):
+        pipeline = Pipeline(config)
+        if short:
+            pipeline.meters = [history.ForLife(meter) for meter in pipeline.meters]
+        pipeline.take(Origin(GATEWAY), Decoded(batch, np.arange(len(batch)), [], 0, 0, 0, Counter()), NOW + 600)
+        pages.append(shown(pipeline))
+    counters = [{n: v for n, v in page.samples.items() if n.endswith(("_total", "_bucket", "_sum"))} for page in pages]
+    assert counters[0] == counters[1]
+    quantiles = [sum("quantile" in labels for labels, _ in page.samples["capwatch_ttft_seconds"]) for page in pages]
+    assert (quantiles[0] > 0, quantiles[1]) == (True, 0)
+
+
+def test_a_day_fills_a_state(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a daemon finds: a day of requests at the usual cost, and windows that are full up to now."""
+    monkeypatch.setattr(history, "DAYS", 1)
+    live = Simulation("quiet", 1, NOW - history.WARM_S, history.WARM_S + 120)
+    parts: list[float] = []
+    history.fill(config, live, parts.append)
+    begun = begin(config, reset=False)
+    page = Page(Writer(begun.totals.names).page(view(begun.pipeline.meters, begun.totals)).decode())
+    begun.state.close()
+    requests, cost = (page.value(f"class_{name}_total", pool=MODEL) for name in ("requests", "cost_replica_seconds"))
+    assert requests == pytest.approx(
+        float(history.rate(np.arange(0.0, history.DAY_S, 300.0)).mean() * 86_400), rel=0.01
+    )
+    assert cost / requests == pytest.approx(0.992, rel=0.01)
+    assert (begun.totals.clock <= NOW, begun.totals.clock > NOW - 1) == (True, True)
+    assert page.value("littles_law_valid", pool=MODEL) == 1.0
+    assert page.value("lines_read_total") == 0.0
+    assert (parts == sorted(parts), parts[-1] <= 1) == (True, True)
+
+
+def test_the_live_part_goes_on_where_history_ends(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests under way at the end of history end in the live part: in flight then is what it always is."""
+    monkeypatch.setattr(history, "DAYS", 1)
+    live = Simulation("quiet", 1, NOW - history.WARM_S, history.WARM_S + 120)
+    history.fill(config, live, lambda _: None)
+    rows = live.until(NOW + 600)
+    assert float(rows.ended.min()) > NOW
+    assert (rows.arrived < NOW).sum() == pytest.approx(sum(truth.in_flight(rows, NOW, NOW + 1e-3).values()), abs=1)
