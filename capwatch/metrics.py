@@ -106,7 +106,7 @@ _UNITS: Final = (
 _ENDING: Final = {
     Kind.SUMMARY: ". Quantiles over the last 5 minutes of event time, error at most 0.55 %; sum and count for life.",
     Kind.HISTOGRAM: ". Buckets at 2^(k/4) over the useful range and at every SLO bound configured for it, all exact.",
-    Kind.NATIVE: ". Native histogram of schema 3, error at most 9.1 % (coarser where one would need over 160 buckets), by protobuf only.",
+    Kind.NATIVE: ". Native histogram of schema 3, error at most 9.1 % (coarser from 160 buckets on), by protobuf only.",
 }
 
 

@@ -1,4 +1,4 @@
-"""Builds the reference pages of this folder from the code: `python docs/build.py` writes them, a test keeps them fresh."""
+"""Builds the reference pages of this folder from the code: `python docs/build.py` writes them, a test checks them."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def metrics() -> Iterator[str]:
 
 def commands() -> Iterator[str]:
     """The help of every verb."""
-    yield "# Commands\n\nResults go to stdout, everything else to stderr. Exit 0: fine; 1: findings, or a failure at run "
-    yield "time; 2: a mistake in the call or the configuration, in one line that names the place and the fix.\n"
+    yield "# Commands\n\nResults go to stdout, everything else to stderr. Exit 0: fine; 1: findings, or a failure at "
+    yield "run time; 2: a mistake in the call or the configuration, in one line that names the place and the fix.\n"
     for verb in cli.verbs():
         module = import_module(f"capwatch.verbs.{verb.replace('-', '_')}")
         parser = argparse.ArgumentParser(prog=f"capwatch {verb}", add_help=False)
@@ -62,8 +62,8 @@ def commands() -> Iterator[str]:
 
 def configuration() -> Iterator[str]:
     """Every key of the configuration with its type, default and meaning, from the schema."""
-    yield "# Configuration\n\nOne YAML file. Unknown and duplicate keys are errors. `CAPWATCH__A__B` in the environment "
-    yield "overrides the key `a.b`. Editors can check it with `configuration.schema.json`.\n\n"
+    yield "# Configuration\n\nOne YAML file. Unknown and duplicate keys are errors. `CAPWATCH__A__B` in the "
+    yield "environment overrides the key `a.b`. Editors can check it with `configuration.schema.json`.\n\n"
     yield "| key | type | default | meaning |\n|---|---|---|---|\n"
     yield from _keys(json_schema(), "")
 
@@ -108,8 +108,9 @@ def _kind(value: dict[str, object]) -> str:
 
 def formats() -> Iterator[str]:
     """The shelf of dialects: what each reads, and how its log is switched on."""
-    yield "# Log formats\n\nOne name per product; its shapes and versions are told apart line by line. A line is counted "
-    yield f"(a record), skipped (understood, no record) or dropped as {', '.join(f'`{one}`' for one in DROP_REASONS)}.\n"
+    yield "# Log formats\n\nOne name per product; its shapes and versions are told apart line by line. A line is "
+    reasons = ", ".join(f"`{one}`" for one in DROP_REASONS)
+    yield f"counted (a record), skipped (understood, no record) or dropped as {reasons}.\n"
     for name, form in shelf().items():
         text = (import_module(f"capwatch.formats.{name}").__doc__ or "").strip()
         mapped = "Obeys `fields:`." if form.mappable else "Its keys are fixed; `fields:` is not needed."

@@ -66,8 +66,7 @@ def fill(config: Config, live: Simulation, tell: Callable[[float], None]) -> Non
     now = live.begin + WARM_S
     lock = Lock(config.state_dir)  # makes the directory, too
     begun = begin(config, reset=False)
-    with closing(begun.state):
-        history = History(config.state_dir, config.history.max_bytes)
+    with closing(begun.state), closing(History(config.state_dir, config.history.max_bytes)) as history:
         whole = begun.pipeline.meters
         begun.pipeline.meters = [ForLife(meter) for meter in whole]
         begins = np.arange(now - DAYS * DAY_S, now - WARM_S, STRETCH_S)

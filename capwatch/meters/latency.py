@@ -34,7 +34,8 @@ class Measure(NamedTuple):
     high: int
 
 
-# Useful ranges: prompts and outputs to half a million tokens, the last edge that all formats spell alike; TTFT and queue from a millisecond to 17 minutes; time per
+# Useful ranges: prompts and outputs to half a million tokens (the next edge is spelt in two ways by servers); TTFT and
+# queue from a millisecond to 17 minutes; time per
 # token from a quarter of a millisecond to 16 s; durations from 4 ms to over an hour.
 MEASURES: Final = (
     Measure("prompt", m.PROMPT_TOKENS, m.TENANT_PROMPT_TOKENS, m.ROUTE_PROMPT_TOKENS, 0, 19),

@@ -43,7 +43,7 @@ def test_a_page_is_read_as_the_reference_parser_reads_it(label: str, value: floa
 def test_openmetrics_gives_the_same_series(label: str, value: float) -> None:
     """The other text format differs in comments and in the spelling of numbers only."""
     found = registry(label, value)
-    assert read(generate_openmetrics(found).decode()) == read(generate_latest(found).decode())
+    assert read(generate_openmetrics(found).decode()) == read(generate_latest(found).decode())  # type: ignore[no-untyped-call]
 
 
 @pytest.mark.parametrize(

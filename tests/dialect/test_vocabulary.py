@@ -26,7 +26,8 @@ def test_growth_is_never_negative(before: dict[str, list[float | None]], after: 
 @given(steps=st.lists(st.tuples(st.integers(0, 1000), st.booleans()), min_size=1))
 def test_growth_adds_up_to_what_happened(steps: list[tuple[int, bool]]) -> None:
     """Over restarts, the growth from page to page is all the work after the first page, where each start is seen."""
-    total, pages, expected = 0, [{"requests": [0.0], PROCESS_START: [0.0]}], 0
+    total, expected = 0, 0
+    pages: list[dict[str, list[float | None]]] = [{"requests": [0.0], PROCESS_START: [0.0]}]
     for number, (work, restart) in enumerate(steps, 1):
         start = 100.0 * number if restart else pages[-1][PROCESS_START][0]
         total = work if restart else total + work

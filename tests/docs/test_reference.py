@@ -12,7 +12,8 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 def builder() -> ModuleType:
     """docs/build.py, which is a script and no part of the package."""
     spec = importlib.util.spec_from_file_location("docs_build", DOCS / "build.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

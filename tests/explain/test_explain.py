@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -53,7 +53,13 @@ def test_a_part_that_stays_open_is_one_drop_at_its_last_line() -> None:
 def test_results_come_while_lines_come() -> None:
     """Nothing waits where nothing is open."""
     taken: list[int] = []
-    results = explain((taken.append(i) or GOOD for i in range(5)), shelf()["jsonl"], Options())
+
+    def lines() -> Iterator[bytes]:
+        for i in range(5):
+            taken.append(i)
+            yield GOOD
+
+    results = explain(lines(), shelf()["jsonl"], Options())
     next(results)
     assert taken == [0]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from .compare import compare, differences
@@ -94,8 +96,10 @@ def test_a_time_without_year_or_date(how: str, got: float, agrees: bool) -> None
 
 def test_a_record_may_stand_at_any_of_its_lines() -> None:
     """`lines`: printed at one of them, the others are not judged."""
-    expected = [{"line": 1}, {"line": 2, "lines": [1, 2], **record(tenant="a"), "outcome": "record"}]
-    expected[1]["line"] = 2
+    expected: list[dict[str, Any]] = [
+        {"line": 1},
+        {**record(tenant="a"), "line": 2, "lines": [1, 2], "outcome": "record"},
+    ]
     got = [record(tenant="a"), {"line": 2, "outcome": "skip", "reason": ""}]
     assert differences(expected, got) == []
     assert len(differences(expected, [{**one, "outcome": "skip"} for one in got])) == 1
