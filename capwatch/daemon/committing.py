@@ -9,7 +9,9 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from typing import Final
 
 from capwatch.daemon.package import Ledger, Package
@@ -44,6 +46,7 @@ class Committing:
         self._checked = time.monotonic()
         self._package: Package | None = None
         self._wanted = threading.Condition()
+        self._jobs: deque[tuple[Callable[[History], None], Future[None]]] = deque()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="committing", daemon=True)
         self.failed: BaseException | None = None
@@ -69,6 +72,14 @@ class Committing:
             self._package = package
             self._wanted.notify()
 
+    def later(self, job: Callable[[History], None]) -> Future[None]:
+        """Have something written to the history by the thread that writes it; done when that is durable."""
+        future: Future[None] = Future()
+        with self._wanted:
+            self._jobs.append((job, future))
+            self._wanted.notify()
+        return future
+
     def stop(self, patience: float) -> bool:
         """Write what there is and end; whether everything became durable in ``patience`` seconds."""
         with self._wanted:
@@ -81,10 +92,13 @@ class Committing:
         try:
             while True:
                 with self._wanted:
-                    self._wanted.wait_for(lambda: self._package is not None or self._stopping)
+                    self._wanted.wait_for(lambda: self._package is not None or self._stopping or self._jobs)
                     package = self._package
+                self._do_jobs()
                 if package is None:
-                    return
+                    if self._stopping:
+                        return
+                    continue
                 if not self._commit(package):
                     return
                 with self._wanted:
@@ -92,6 +106,16 @@ class Committing:
         except Exception as error:  # noqa: BLE001 - it ends the daemon, whatever it is
             _log.exception("committing has failed")
             self.failed = error
+
+    def _do_jobs(self) -> None:
+        while self._jobs:
+            job, future = self._jobs.popleft()
+            try:
+                job(self._history)
+            except sqlite3.Error as error:
+                future.set_exception(error)
+            else:
+                future.set_result(None)
 
     def _commit(self, package: Package) -> bool:
         """Make a package durable, however often it takes; False when told to stop before it worked."""

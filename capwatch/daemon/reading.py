@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 import resource
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import Final
 
 from capwatch.config.rules import roles
@@ -14,6 +16,8 @@ from capwatch.config.schema import Config, Source
 from capwatch.daemon.package import Package, SourceState
 from capwatch.dialect import Decoded, Decoder
 from capwatch.pipeline import Origin, Pipeline
+from capwatch.scrape.poller import Poller
+from capwatch.scrape.scraper import Scraper, Target, Told
 from capwatch.sourcing import decoder_for, engine_of, engines
 from capwatch.tail.blocks import Block
 from capwatch.tail.follow import Follower, Status
@@ -97,6 +101,12 @@ class Reading:
         # A source that was taken out may come back: without its positions it would be counted again.
         self._others = {name: state for name, state in states.items() if name not in configured}
         self.readers = [_reader(config, one, role[one.name] == "count", states) for one in config.sources]
+        self._told: SimpleQueue[Sequence[Told]] = SimpleQueue()
+        self._poller = (
+            Poller(Scraper(map(Target.of, config.engines)), self._told.put, clock) if config.engines else None
+        )
+        if self._poller is not None:
+            self._poller.start()
 
     def poll(self, touched: Touched, go_on: Callable[[], bool]) -> None:
         """One look at all sources; decodes what has waited long enough.
@@ -109,6 +119,7 @@ class Reading:
                 if not go_on():
                     return
             self._report(reader)
+        self._hear()
         if self._pending and time.monotonic() - self._pending_since >= GATHER_S:
             self.flush()
 
@@ -177,9 +188,19 @@ class Reading:
         }
 
     def close(self) -> None:
-        """Give all files back."""
+        """Give all files back, and ask no engine any more."""
+        if self._poller is not None:
+            self._poller.stop()
         for reader in self.readers:
             reader.follower.close()
+
+    def _hear(self) -> None:
+        """Take in what the engines' pages told."""
+        while not self._told.empty():
+            for told in self._told.get():
+                self.pipeline.hear(
+                    told.pool, told.engine, told.sample, patience=math.inf, state=told.state, grown=told.grown
+                )
 
     def _gather(self, reader: Reader, block: Block) -> None:
         if not self._pending:

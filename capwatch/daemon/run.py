@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import logging
+import math
 import signal
+import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Final
 
+import msgspec
+
 from capwatch import __version__
 from capwatch.config.check import warnings
 from capwatch.config.schema import Config
 from capwatch.daemon.committing import Committing
+from capwatch.daemon.control import Control
 from capwatch.daemon.package import Ledger
 from capwatch.daemon.reading import LONGEST_WAIT_S, Reading
 from capwatch.daemon.shown import Shown
 from capwatch.daemon.start import begin
 from capwatch.daemon.status import Board
-from capwatch.errors import CapwatchError
+from capwatch.errors import CapwatchError, UsageError
 from capwatch.keep.history import History
 from capwatch.keep.state import Lock
 from capwatch.pipeline import Pipeline
@@ -33,6 +38,8 @@ PATIENCE_S: Final = 4.0
 """A stop ends within five seconds, whatever the backlog (reliability: SIGTERM)."""
 BOUND: Final = 2_000_000
 """Lines read but not durable, after which reading stops: the log is the buffer. About 500 MB of increments."""
+LONGEST_NOTE: Final = 2000
+"""Characters of a deploy note."""
 LOOK_S: Final = 0.5
 """Between two looks of the waiting main thread."""
 SILENT_S: Final = 10.0
@@ -92,6 +99,33 @@ class Daemon:
             reload=self.reload if flags.lifecycle else None,
         )
 
+        self._control = Control(config.state_dir, self._answer)
+        self._note_settings()
+
+    def _answer(self, request: Mapping[str, object]) -> None:
+        """Do what came by the control socket."""
+        text, at, pool = request.get("text"), request.get("at"), request.get("pool")
+        if request.get("do") != "annotate":
+            raise UsageError("do: only annotate is known")
+        if not isinstance(text, str) or not text.strip() or len(text) > LONGEST_NOTE:
+            raise UsageError(f"text: must be a text of 1 to {LONGEST_NOTE} characters")
+        if isinstance(at, bool) or not isinstance(at, int | float) or not math.isfinite(at):
+            raise UsageError("at: must be a time in seconds since the epoch")
+        known = [one.name for one in self._config.pools]
+        if pool is not None and pool not in known:
+            raise UsageError(f"pool: no pool {pool!r}; one of {', '.join(known) or 'none'}")
+        try:
+            self._committing.later(lambda history: history.annotate(float(at), pool and str(pool), text)).result(
+                PATIENCE_S
+            )
+        except (sqlite3.Error, TimeoutError) as error:
+            raise CapwatchError(f"not noted: {error or 'the disk does not answer'}") from None
+
+    def _note_settings(self) -> None:
+        """Keep the pools' settings that are in force, so that a review needs no configuration."""
+        pools = {one.name: msgspec.to_builtins(one) for one in self._config.pools}
+        self._committing.later(lambda history: history.note_settings(self._clock(), pools))
+
     def run(self) -> int:
         """Run until told to stop; the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -101,6 +135,7 @@ class Daemon:
         reading = threading.Thread(target=self._read, name="reading", daemon=True)
         self._committing.start()
         self._server.start()
+        self._control.start()
         reading.start()
         _log.info("capwatch %s listens on %s", __version__, self._server.address)
         while not self._stop.is_set():
@@ -111,6 +146,7 @@ class Daemon:
         reading.join(PATIENCE_S)
         whole = self._committing.stop(PATIENCE_S)
         self._server.stop()
+        self._control.stop()
         if not whole:
             _log.error("stopped before everything was durable; what is missing will be read again")
         self._state.close()
@@ -224,6 +260,7 @@ class Daemon:
         self._reading = Reading(config, pipeline, old.states(), self._clock)
         old.close()
         self._config = config
+        self._note_settings()
         self._shown.reshape(pipeline.meters, frozenset(config.metrics.disable))
         self._board.config = config
         self._shown.live.reload_ok, self._shown.live.reload_at = True, time.time()

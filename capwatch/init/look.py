@@ -13,9 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from capwatch import sourcing
-from capwatch.config.schema import Limits, Source
-from capwatch.dialect import Decoded
+from capwatch import formats, sourcing
+from capwatch.config.schema import Limits
+from capwatch.dialect import Decoded, Decoder, Options
 from capwatch.errors import UsageError
 from capwatch.explain import best_fit, explain_page, find_wrapper
 from capwatch.replay.files import UNREADABLE, opened
@@ -119,9 +119,8 @@ def _judge(lines: list[bytes], near: float) -> Found:
     if best is None or not best.counted:
         page = bool(lines) and explain_page(b"\n".join(lines)).outcome == "record"
         return Found("", wrapper, lines=len(lines), page=page)
-    source = Source("log", (), best.format, wrapper=wrapper)  # type: ignore[arg-type] - a name from the shelf
-    decoder = sourcing.decoder_for(source, Limits().line_bytes)
-    form = sourcing.format_of(source)
+    form = formats.shelf()[best.format]
+    decoder = Decoder(form, Options(), sourcing.wrapper_of(wrapper, Limits().line_bytes))
     decoded = decoder.decode(b"\n".join([*lines, b""]), near)
     missing = _missing(decoded)
     return Found(

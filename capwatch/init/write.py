@@ -128,10 +128,13 @@ def _pools(findings: Sequence[Found], models: Sequence[str]) -> Iterator[str]:
         return
     yield "pools:"
     observed = any(one.engine for one in findings)
-    for model in models:
+    for number, model in enumerate(models):
         yield f"  - name: {_text(model)}"
         yield f"    match: {{model: [{_text(glob.escape(model))}]}}"
-        yield from _rates(observed=observed and len(models) == 1)
+        if not number:
+            yield from _rates(observed=observed and len(models) == 1)
+        elif number == 1:
+            yield f"    # {MARK}: the same three of each pool"
 
 
 def _rates(*, observed: bool) -> Iterator[str]:
@@ -140,7 +143,7 @@ def _rates(*, observed: bool) -> Iterator[str]:
     else:
         yield f"    # replicas: 12                 # {MARK}: without it no utilisation and no headroom"
     yield f"    # prefill_tokens_per_second: 4000   # {MARK}: of one replica; until then 4000 is assumed"
-    yield f"    # decode_tokens_per_second: 160     # {MARK}: of one replica, all its sequences together; 160 is assumed"
+    yield f"    # decode_tokens_per_second: 160     # {MARK}: of one replica in all; until then 160 is assumed"
 
 
 def _classes(routes: Sequence[str]) -> Iterator[str]:

@@ -1,0 +1,226 @@
+"""The daemon's manners: it ends and goes on exactly, reloads without a gap, and refuses with one line."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import socket
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from . import LONG
+from .daemon import Daemon, until
+from .ledger import LINE_BYTES, Ledger, accounted
+from .test_kill import DOCUMENT, source
+from .writer import Writer, line
+
+STOP_S = 5.0
+"""A stop takes no longer, whatever is left to read (contract, section 1; reliability, section 3)."""
+BACKLOG = 4_000_000 if LONG else 600_000
+"""Lines that wait: far more than a daemon reads before it is told to stop."""
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    """A daemon on one source, with a hundred lines to read; not yet started."""
+    path = tmp_path / "requests.jsonl"
+    path.write_bytes(b"".join(line(sequence, time.time()) for sequence in range(100)))
+    found = Daemon(tmp_path, configured(source("gateway", path)))
+    yield found
+    found.close()
+
+
+def configured(*sources: dict[str, Any]) -> dict[str, Any]:
+    """A document with these sources."""
+    return DOCUMENT | {"sources": list(sources)}
+
+
+def refused(daemon: Daemon) -> str:
+    """The only line of a start that ends with exit code 2 at once."""
+    before = daemon.log.read_text() if daemon.log.exists() else ""
+    daemon.launch()
+    assert daemon.process.wait(STOP_S * 4) == 2
+    (told,) = daemon.log.read_text().removeprefix(before).splitlines()
+    return told
+
+
+def reload(daemon: Daemon, *, well: bool) -> None:
+    """SIGHUP, and wait until the page says how it went."""
+    daemon.process.send_signal(signal.SIGHUP)
+    name = "config_last_reload_successful"
+    until(lambda: daemon.samples().total(name) == well, f"{name} is {well}")
+
+
+def test_a_stop_in_a_backlog_is_quick_and_goes_on_exactly(tmp_path: Path) -> None:
+    """SIGTERM exits 0 within five seconds in the middle of a large backlog; the next start reads what was left."""
+    path = tmp_path / "requests.jsonl"
+    now = time.time()
+    block = b"".join(line(sequence, now) for sequence in range(10_000))
+    with path.open("wb") as file:
+        for _ in range(BACKLOG // 10_000):
+            file.write(block)
+    daemon = Daemon(tmp_path, configured(source("gateway", path)))
+    ledger = Ledger(daemon.page, lambda: BACKLOG * LINE_BYTES)
+    try:
+        daemon.launch()
+        ledger.start()
+        until(lambda: (daemon.page() or "").count("capwatch_requests_total{") > 0, "something is counted")
+        code, seconds = daemon.stop()
+        daemon.launch()
+        until(lambda: daemon.page() is not None, "it answers")
+        first = daemon.samples()
+        assert daemon.is_ready() or first.total("lines_read_total") < BACKLOG
+        daemon.wait_for_lines({"gateway": BACKLOG})
+        ledger.stop()
+        last = daemon.samples()
+    finally:
+        daemon.close()
+    assert (code, seconds < STOP_S) == (0, True)
+    assert 0 < first.total("lines_read_total") < BACKLOG
+    assert last.tenants() == {
+        tenant: [value * (BACKLOG // 10_000) for value in sums] for tenant, sums in _truth_of(block).items()
+    }
+    assert accounted(last) == BACKLOG * LINE_BYTES
+    assert ledger.breaches == []
+
+
+def _truth_of(block: bytes) -> dict[str, list[float]]:
+    writer = Writer(Path("/dev/null"), 1)
+    writer.lines = block.count(b"\n")
+    return writer.truth()
+
+
+def test_a_stop_makes_the_last_line_durable(daemon: Daemon) -> None:
+    """What was read when SIGTERM came is there at once after the next start, with nothing to read again."""
+    daemon.start()
+    daemon.wait_for_lines({"gateway": 100})
+    assert daemon.stop()[0] == 0
+    daemon.launch()
+    until(lambda: daemon.page() is not None, "it answers")
+    assert daemon.samples().total("lines_read_total") == 100
+
+
+def test_a_bad_reload_keeps_the_old_configuration(daemon: Daemon, tmp_path: Path) -> None:
+    """SIGHUP with a bad file changes nothing but the metric that says so; a good one then works, and nothing is lost."""
+    daemon.start()
+    good = daemon.config.read_text()
+    daemon.config.write_text(good + "surces: []\n")
+    reload(daemon, well=False)
+    path = tmp_path / "requests.jsonl"
+    with path.open("ab") as file:
+        file.write(line(100, time.time()))
+    daemon.wait_for_lines({"gateway": 101})
+    daemon.config.write_text(good)
+    reload(daemon, well=True)
+    with path.open("ab") as file:
+        file.write(line(101, time.time()))
+    daemon.wait_for_lines({"gateway": 102})
+    assert daemon.samples().total("lines_read_total") == 102
+    assert "surces" in daemon.log.read_text()
+
+
+def test_a_source_added_by_a_reload_is_read(daemon: Daemon, tmp_path: Path) -> None:
+    """A new source is read by its `start`; one taken out and put back goes on where it stood."""
+    path, other = tmp_path / "requests.jsonl", tmp_path / "other.jsonl"
+    other.write_bytes(b"".join(line(sequence, time.time(), "u") for sequence in range(50)))
+    daemon.start()
+    daemon.wait_for_lines({"gateway": 100})
+    daemon.configure(configured(source("other", other)))
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.wait_for_lines({"other": 50})
+    with path.open("ab") as file:
+        file.write(line(100, time.time()))
+    daemon.configure(configured(source("gateway", path), source("other", other)))
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.wait_for_lines({"gateway": 101})
+    found = daemon.samples()
+    assert (found.total("requests_total"), found.total("lines_read_total")) == (151, 151)
+
+
+def test_a_second_daemon_on_the_same_state_is_refused(daemon: Daemon, tmp_path: Path) -> None:
+    """It exits 2 with one line, and the first one does not notice; `kill -9` frees the lock."""
+    daemon.start()
+    (tmp_path / "second").mkdir()
+    document = configured(source("gateway", tmp_path / "requests.jsonl"))
+    second = Daemon(tmp_path / "second", document | {"state_dir": str(tmp_path / "state")})
+    begun = time.monotonic()
+    told = refused(second)
+    assert (str(tmp_path / "state") in told, "another" in told) == (True, True)
+    assert time.monotonic() - begun < (2.0 if LONG else 20.0)
+    assert daemon.is_ready()
+    daemon.kill()
+    second.start()
+    second.close()
+
+
+def test_a_taken_port_is_refused(daemon: Daemon) -> None:
+    """It exits 2 with one line that names the address."""
+    host, port = daemon.address.split(":")
+    with socket.create_server((host, int(port))):
+        told = refused(daemon)
+    assert daemon.address in told
+
+
+def test_a_newer_state_is_refused(daemon: Daemon, tmp_path: Path) -> None:
+    """It exits 2 with one line that names the file and the way out, and the state stays as it was."""
+    daemon.start()
+    daemon.stop()
+    path = tmp_path / "state" / "capwatch.db"
+    database = sqlite3.connect(path)
+    with database:
+        database.execute("PRAGMA user_version=99")
+        database.execute("UPDATE meta SET value = 99 WHERE key = 'version'")
+    database.close()
+    kept = path.read_bytes()
+    told = refused(daemon)
+    assert (str(path) in told, "--state.reset" in told) == (True, True)
+    assert path.read_bytes() == kept
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "zeros", "foreign"])
+def test_a_corrupt_state_is_kept_aside_and_counted(daemon: Daemon, tmp_path: Path, damage: str) -> None:
+    """The daemon begins anew by `start:`, says so, counts it, and keeps what it could not read."""
+    daemon.start()
+    daemon.stop()
+    path = tmp_path / "state" / "capwatch.db"
+    whole = path.read_bytes()
+    broken = {
+        "empty": b"",
+        "cut": whole[: len(whole) // 2],
+        "zeros": whole[:4096] + bytes(4096) + whole[8192:],
+        "foreign": b"something else\n" * 500,
+    }[damage]
+    path.write_bytes(broken)
+    for left in ("-wal", "-shm"):
+        path.with_name(path.name + left).unlink(missing_ok=True)
+    daemon.start()
+    daemon.wait_for_lines({"gateway": 100})
+    found = daemon.samples()
+    assert found.by("state_resets_total", "reason") == {("corrupt",): 1.0, ("requested",): 0.0}
+    assert found.total("requests_total") == 100
+    (aside,) = (one for one in path.parent.iterdir() if re.fullmatch(r"capwatch\.db\.corrupt-\d+", one.name))
+    assert aside.read_bytes() == broken
+    assert "level=error" in daemon.log.read_text()
+
+
+def test_a_silent_daemon_writes_next_to_nothing(daemon: Daemon) -> None:
+    """While no log moves, a commit every ten seconds is enough: it says that all is well, and lets windows run dry."""
+    daemon.start()
+    daemon.wait_for_lines({"gateway": 100})
+    before = _written(daemon)
+    first = daemon.samples().total("commit_timestamp_seconds")
+    took = until(lambda: daemon.samples().total("commit_timestamp_seconds") > first, "it commits again")
+    assert took > 5.0
+    assert _written(daemon) - before < 200_000
+
+
+def _written(daemon: Daemon) -> int:
+    """Bytes that its process has had written to disk."""
+    found = Path(f"/proc/{daemon.process.pid}/io").read_text()
+    return int(found.split("write_bytes: ")[1].split()[0])
