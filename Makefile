@@ -6,7 +6,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help test check lint format bench engine wheel clean
+.PHONY: help demo test check lint format bench engine wheel clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -15,6 +15,14 @@ help: ## this list
 .venv/.stamp: pyproject.toml tests/prepare
 	@bash tests/prepare python
 	@touch $@
+
+# What the program alone needs; an environment that is made for the tests has it as well.
+.venv/.runtime: pyproject.toml tests/prepare
+	@bash tests/prepare runtime
+	@touch $@
+
+demo: .venv/.runtime ## the product at work on made-up traffic; more by: make demo OPTIONS='--scenario retrieval-depth --speed 10'
+	@$(BIN)/capwatch demo $(OPTIONS)
 
 test: .venv/.stamp ## every test; as root missing Debian packages are installed, otherwise their tests are skipped with a word
 	@bash tests/prepare debian

@@ -92,7 +92,8 @@ class Pipeline:
         self._fleet = Fleet()
         self._ids = SeenIds(config.dedupe.window, None if kept else hash)
         self._joins = Joins()
-        self._into = Gathering(self.names)
+        self._kept = kept
+        self._into = Gathering(self.names, natives=kept)
         self.secret = secret
         self.pending = 0
         """Lines taken since the last freeze."""
@@ -100,7 +101,7 @@ class Pipeline:
 
     def totals(self) -> Totals:
         """Empty totals with the tables of this pipeline's meters."""
-        return empty(self.meters)
+        return empty(self.meters, natives=self._kept)
 
     def take(self, origin: Origin, decoded: Decoded, now: float) -> None:
         """Count what was decoded from some lines of one source.
@@ -315,11 +316,10 @@ class Pipeline:
             self._labels.retired = []
 
 
-def empty(meters: Sequence[Meter]) -> Totals:
+def empty(meters: Sequence[Meter], *, natives: bool = True) -> Totals:
     """Totals without anything in them, with the tables of these meters."""
-    return Totals(
-        [table for meter in meters for table in meter.tables], [sketch for meter in meters for sketch in meter.sketches]
-    )
+    tables = [table for meter in meters for table in meter.tables]
+    return Totals(tables, [sketch for meter in meters for sketch in meter.sketches], natives=natives)
 
 
 def _rows_of(table: Table, keys: Ints) -> Iterable[tuple[int, int, int]]:

@@ -220,10 +220,10 @@ class Daemon:
 
     def _due(self) -> bool:
         """Hand over what was read, if it is time and the committer is idle; whether reading shall go on."""
-        now = time.monotonic()
-        if now >= self._commit_at and self._committing.idle:
+        now, starting = time.monotonic(), not self._shown.live.ready
+        if self._committing.idle and (now >= self._commit_at or (starting and self._reading.caught_up())):
             self._commit_at = now + self._config.commit_interval
-            if now >= self._silent_until or not self._shown.live.ready or self._reading.has_news():
+            if now >= self._silent_until or starting or self._reading.has_news():
                 self._silent_until = now + SILENT_S
                 self._hand_over()
         return not self._stop.is_set() and not self._reload.is_set()

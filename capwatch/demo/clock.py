@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 
 class Clock:
     """Seconds since the epoch; never back."""
 
-    def __init__(self, speed: float, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, speed: float, wall: Callable[[], float]) -> None:
+        """``wall`` is the wall clock."""
         self._speed = speed
         self._wall = wall
         self._from: float | None = None

@@ -6,7 +6,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from capwatch.demo.scene import GATEWAY
@@ -84,8 +84,10 @@ class Narrator:
     scenario: str
     change_at: float
     _past: deque[Reading] = field(default_factory=deque)
-    _usual: Present | None = None
-    """The rate of the last present before the change, at the cost of all the history."""
+    _usual_cost: float = 0.0
+    """Replica-seconds a request in all the time before the change."""
+    _usual_rate: float = 0.0
+    """Requests a second in the last present before it; 0 where there was none."""
     _told: int = 0
     """Of the two things there are to tell: that something changes, and what came of it."""
 
@@ -96,6 +98,8 @@ class Narrator:
         past.append(reading)
         while len(past) > 2 and past[1].at <= reading.at - WINDOW_S:
             past.popleft()
+        if reading.at < self.change_at and reading.requests > 0:
+            self._usual_cost = reading.cost / reading.requests
         if self._told == 0 and reading.at >= self.change_at:
             self._told = 1
             yield f"{_clock(self.change_at)}  JUST NOW: {change(self.scenario)}"
@@ -103,14 +107,14 @@ class Narrator:
         if present is None:
             return
         if reading.at < self.change_at:
-            self._usual = replace(present, cost=reading.cost / reading.requests)
+            self._usual_rate = present.rate
         yield _line(reading, present)
         if self._told == 1 and reading.at >= self.change_at + EVIDENT_S:
             self._told = 2
             yield f"{_clock(reading.at)}  SEEN: {self._effect(present)}"
 
     def _effect(self, present: Present) -> str:
-        usual = self._usual or present
+        usual = Present(self._usual_rate or present.rate, self._usual_cost or present.cost, 0.0)
         told = (
             f"cost per request {usual.cost:.2f} -> {present.cost:.2f} replica-seconds ({_change(usual, present)}) at "
             f"{usual.rate:.1f} -> {present.rate:.1f} requests/s; utilisation {usual.utilisation:.0%} -> "

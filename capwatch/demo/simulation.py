@@ -46,6 +46,7 @@ class Simulation:
         """
         self.begin = begin
         self.change_at = begin + change_after
+        """A multiple of `BLOCK_S` after the begin; may be moved while both times lie ahead of what was asked for."""
         self.seed = seed
         self.scenario = scenario
         self._fleet = Fleet()

@@ -53,8 +53,8 @@ class Options:
     keep: Path | None
 
 
-def play(options: Options, tell: Callable[[str], None]) -> int:
-    """Run the demo until it is stopped, and ``tell`` what there is to see; the exit code.
+def play(options: Options, tell: Callable[[str], None], wall: Callable[[], float]) -> int:
+    """Run the demo by the ``wall`` clock until it is stopped, and ``tell`` what there is to see; the exit code.
 
     Raises:
         UsageError: the port is taken, or the folder cannot be used.
@@ -66,12 +66,13 @@ def play(options: Options, tell: Callable[[str], None]) -> int:
         scene.set_up(f"{HOST}:{port}")
         log.begin("warning", "logfmt")
         config = _config(scene)
-        clock = Clock(options.speed)
+        clock = Clock(options.speed, wall)
         start = math.floor(clock() / BLOCK_S) * BLOCK_S
         live = Simulation(options.scenario, options.seed, start - WARM_S, WARM_S + CHANGE_S)
         tell(f"capwatch demo: making up {DAYS} days of history ...")
         _fill(config, live)
         daemon = Daemon(config, lambda: _config(scene), Flags(), clock)
+        live.change_at = math.floor(clock() / BLOCK_S) * BLOCK_S + CHANGE_S  # however long all this has taken
         clock.let_go()
         tell(_programme(options, scene, config.listen))
         with _works(partial(_write, scene, live, clock), partial(_narrate, options, live, config.listen, tell)):

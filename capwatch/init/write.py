@@ -5,9 +5,12 @@ from __future__ import annotations
 import glob
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
+
+import yaml
 
 from capwatch.init.look import MOST_NAMES, Found
 
@@ -163,8 +166,8 @@ def _classes(routes: Sequence[str]) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """A text as a YAML scalar: plain where that is safe, else in double quotes, whose escapes JSON shares."""
+    """A text as a YAML scalar on one line: plain where that is safe, else in double quotes, all ASCII."""
     plain = re.fullmatch(r"[A-Za-z/][\w/.-]*", text, re.ASCII) and not re.fullmatch(
         r"(?i)y|n|yes|no|on|off|true|false|null", text
     )
-    return text if plain else json.dumps(text)
+    return text if plain else yaml.safe_dump(text, default_style='"', width=sys.maxsize).rstrip("\n")

@@ -51,6 +51,8 @@ def judged() -> Iterator[None]:
     """
     try:
         yield
+    except UnicodeDecodeError:  # of SQLite's own message, which quotes what it found
+        raise DamagedError("its schema is not what was written") from None
     except sqlite3.ProgrammingError:
         raise
     except sqlite3.Error as error:

@@ -59,7 +59,7 @@ class History(Past):
         """
         path = os.path.join(folder, "history.db")
         self._db = opened(path, _SCHEMA, VERSION, log_pages=LOG_PAGES, shrinks=True)
-        self._max_bytes = max_bytes
+        self._most_pages = max_bytes // self._pragma("page_size")
 
     def keep(self, closed: Sequence[Closed], names: ledger.Names, clock: float) -> None:
         """Keep closed slots, and let go what is too old at ``clock`` (event time, s, epoch). All or nothing.
@@ -76,6 +76,7 @@ class History(Past):
                     self._keep_slot(KINDS[one.table], one, names)
             self._age(clock)
             self._bound()
+        self._shrink()
 
     def annotate(self, at: float, pool: str | None, text: str) -> None:
         """Note a deploy or the like at a time (s, epoch); pool None: about all. The same note again changes nothing.
@@ -140,13 +141,18 @@ class History(Past):
             )
 
     def _bound(self) -> None:
-        """Hold the file to its bytes; see above."""
-        while self._bytes() > self._max_bytes and self._drop_oldest():
-            self._db.execute("PRAGMA incremental_vacuum").fetchall()
+        """Let go until what is left fits into the bytes; see above."""
+        while self._pragma("page_count") - self._pragma("freelist_count") > self._most_pages and self._drop_oldest():
+            pass
 
-    def _bytes(self) -> int:
-        pages, size = (self._rows(f"PRAGMA {name}")[0][0] for name in ("page_count", "page_size"))
-        return int(pages * size)
+    def _shrink(self) -> None:
+        """Give free pages back to the disk where the file is longer than it may be."""
+        if self._pragma("page_count") > self._most_pages:
+            with judged():  # as a script, since only that runs the statement to its end
+                self._db.executescript("PRAGMA incremental_vacuum")
+
+    def _pragma(self, name: str) -> int:
+        return int(self._rows(f"PRAGMA {name}")[0][0])
 
     def _drop_oldest(self) -> bool:
         """Let the oldest detail go, or the oldest hour where there is none; whether there was any."""

@@ -90,13 +90,15 @@ class State:
             raise DamagedError("its pages are not what was written")
 
     def append(self, number: int, value: object) -> int:
-        """Make a delta durable; its size in bytes.
+        """Make a delta durable; its size in bytes. The same number again takes the place of what it was.
 
         Raises:
-            sqlite3.Error: it could not be written, and nothing of it has been.
+            sqlite3.Error: it could not be written, and nothing of it has been; or, where the disk failed in the moment
+                of the commit, all of it: then, too, the same again puts it right.
         """
         data = pack(value)
-        self._db.execute("INSERT INTO delta VALUES (?, ?)", (number, data))
+        with transaction(self._db):
+            self._db.execute("INSERT OR REPLACE INTO delta VALUES (?, ?)", (number, data))
         return len(data)
 
     def checkpoint(self, number: int, chunks: Mapping[str, object]) -> int:

@@ -16,7 +16,7 @@ from capwatch.ledger.names import Names
 from capwatch.ledger.parting import of_pairs, retired
 from capwatch.ledger.table import RETIRED, Sketch, Table
 from capwatch.record import Floats, Ints
-from capwatch.sketch import CELL_BITS, count, gather, series_of
+from capwatch.sketch import CELL_BITS, SLICE, SLICES, count, gather, series_of
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -49,7 +49,8 @@ class Delta:
 class Gathering:
     """Collects increments of many batches. Adding is cheap; equal keys are summed when frozen."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Names, *, natives: bool = True) -> None:
+        self._natives = natives
         self.names = names
         """Where new label texts get their ids; a delta carries the ids given since the one before."""
         self._tables: dict[str, Table] = {}
@@ -109,6 +110,18 @@ class Gathering:
             self._cells[name] = (sketch, [*parts, *self._cells.get(name, (sketch, []))[1]])
         self._retired = [*first._retired, *self._retired]
 
+    def _counted(self, clock: float, sketch: Sketch, parts: list[tuple[Ints, Ints]]) -> dict[int, tuple[Ints, Ints]]:
+        """By slot, how often each cell occurs; without what neither lasts nor is recent at this event time."""
+        slots = np.concatenate([slots for slots, _ in parts])
+        cells = np.concatenate([cells for _, cells in parts])
+        lasting = sketch.lasting and (self._natives or not sketch.native)
+        if lasting and not sketch.recent:
+            return {LASTING: count(cells)}
+        if sketch.recent and not lasting:
+            near = slots > clock // SLICE - SLICES
+            slots, cells = slots[near], cells[near]
+        return _by_slot(sketch, slots, cells)
+
     def freeze(self, clock: float) -> Delta:
         """The delta of all that was added, and start anew."""
         delta = Delta(
@@ -116,13 +129,30 @@ class Gathering:
             {name: _summed(parts) for name, parts in self._sums.items()},
             {name: _latest(parts) for name, parts in self._levels.items()},
             {name: {slot: _summed(parts) for slot, parts in slots.items()} for name, slots in self._slots.items()},
-            {name: _counted(*parts) for name, parts in self._cells.items()},
+            {name: self._counted(clock, *parts) for name, parts in self._cells.items()},
             self.names.fresh(),
             self._retired,
             self.names.gone(),
         )
         self._clear()
         return delta
+
+
+def _by_slot(sketch: Sketch, slots: Ints, cells: Ints) -> dict[int, tuple[Ints, Ints]]:
+    """How often each cell occurs in each slot."""
+    timed = slots[slots > LASTING]
+    oldest = int(timed.min()) - 1 if len(timed) else 0
+    shift = sketch.bits + CELL_BITS
+    late = np.maximum(slots - oldest, 0)  # 0 stands for LASTING
+    if int(late.max(initial=0)).bit_length() + shift > 62:
+        return {int(slot): count(cells[slots == slot]) for slot in np.unique(slots)}
+    keys, counts = count(late << shift | cells)
+    slots = keys >> shift
+    cuts = [0, *(np.flatnonzero(slots[1:] != slots[:-1]) + 1).tolist(), len(slots)]
+    inner = keys & ((1 << shift) - 1)
+    return {
+        LASTING if slots[a] == 0 else int(slots[a]) + oldest: (inner[a:b], counts[a:b]) for a, b in pairwise(cuts) if b
+    }
 
 
 def _stack(columns: tuple[Floats | Ints, ...]) -> Floats:
@@ -143,25 +173,6 @@ def _latest(parts: list[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
 
 def _summed(parts: list[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
     return gather(np.concatenate([keys for keys, _ in parts]), np.concatenate([values for _, values in parts]))
-
-
-def _counted(sketch: Sketch, parts: list[tuple[Ints, Ints]]) -> dict[int, tuple[Ints, Ints]]:
-    """How often each cell occurs in each slot."""
-    slots = np.concatenate([slots for slots, _ in parts])
-    cells = np.concatenate([cells for _, cells in parts])
-    timed = slots[slots > LASTING]
-    oldest = int(timed.min()) - 1 if len(timed) else 0
-    shift = sketch.bits + CELL_BITS
-    late = np.maximum(slots - oldest, 0)  # 0 stands for LASTING
-    if int(late.max(initial=0)).bit_length() + shift > 62:
-        return {int(slot): count(cells[slots == slot]) for slot in np.unique(slots)}
-    keys, counts = count(late << shift | cells)
-    slots = keys >> shift
-    cuts = [0, *(np.flatnonzero(slots[1:] != slots[:-1]) + 1).tolist(), len(slots)]
-    inner = keys & ((1 << shift) - 1)
-    return {
-        LASTING if slots[a] == 0 else int(slots[a]) + oldest: (inner[a:b], counts[a:b]) for a, b in pairwise(cuts) if b
-    }
 
 
 def by_slot(table: Table, slots: Ints, keys: Ints, values: Floats) -> dict[int, tuple[Ints, Floats]]:

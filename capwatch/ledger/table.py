@@ -97,6 +97,8 @@ class Sketch(Keys):
     name: str
     lasting: bool
     recent: bool
+    native: bool = False
+    """Whether it lasts only for the sake of native histograms, which a replay never shows."""
     rolls_up: str = ""
     """The table by slots that its values are kept with, in the same slots."""
 

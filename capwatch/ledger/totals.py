@@ -74,14 +74,19 @@ class Totals:
     Not safe for several threads: whoever shares one guards it.
     """
 
-    def __init__(self, tables: Iterable[Table], sketches: Iterable[Sketch]) -> None:
+    def __init__(self, tables: Iterable[Table], sketches: Iterable[Sketch], *, natives: bool = True) -> None:
+        """Nothing has happened yet; ``natives`` False where no native histograms will be asked for."""
         self.tables = {table.name: table for table in (*tables, RETIRED)}
         self.sketches = {sketch.name: sketch for sketch in sketches}
         self.clock = 0.0
         self.names = Names()
         self._sums = {table.name: Sums(len(table.columns)) for table in self.tables.values() if not table.slot_s}
         self._slots: dict[str, dict[int, Sums]] = {table.name: {} for table in self.tables.values() if table.slot_s}
-        self._lasting = {sketch.name: Cells() for sketch in self.sketches.values() if sketch.lasting}
+        self._lasting = {
+            sketch.name: Cells()
+            for sketch in self.sketches.values()
+            if sketch.lasting and (natives or not sketch.native)
+        }
         self._recent = {sketch.name: Window() for sketch in self.sketches.values() if sketch.recent}
 
         self._rolling: dict[str, dict[int, Cells]] = {s.name: {} for s in self.sketches.values() if s.rolls_up}

@@ -57,7 +57,7 @@ SUMS = Table((TENANT, ROUTE, MEASURE), "sums", ("count", "sum"))
 HISTOGRAMS = Table((ROUTE, POOL, MEASURE), "histograms", ("count", "sum"))
 SPLITS = Table((ROUTE, POOL, MEASURE, BOUND), "splits", ("below",))
 """Values within a bound that fall into the same bucket of the grid as the bound: they make its count exact."""
-BY_PAIR = Sketch((TENANT, ROUTE, MEASURE), "pair", lasting=True, recent=True)
+BY_PAIR = Sketch((TENANT, ROUTE, MEASURE), "pair", lasting=True, recent=True, native=True)
 BY_ROUTE = Sketch((ROUTE, POOL, MEASURE), "route", lasting=True, recent=False)
 
 

@@ -16,7 +16,7 @@ SLICES = 11  # the current one, which is still filling, and ten full ones: five 
 
 
 class Window:
-    """Counts by cell over the window. The merged counts are kept running, so reading them merges nothing.
+    """Counts by cell over the window. The merged counts are kept running, and follow the clock when they are read.
 
     >>> window = Window(current=100)
     >>> window.add(100, np.array([5]), np.array([2])), window.add(89, np.array([5]), np.array([1]))
@@ -33,6 +33,9 @@ class Window:
         self.current = current
         self._slices: dict[int, Cells] = {}
         self._running = Cells()
+        self._since = current
+        """The slice up to which `_running` has followed the clock; what `_gone` held is still in it."""
+        self._gone: list[Cells] = []
         for number, (keys, counts) in (slices or {}).items():
             self.add(number, keys, counts)
 
@@ -44,23 +47,29 @@ class Window:
         if number <= self.current - SLICES:
             return False
         self._slices.setdefault(number, Cells()).add(keys, counts)
-        if number <= self.current:
+        if number <= self._since:
             self._running.add(keys, counts)
         return True
 
     def advance(self, current: int) -> None:
         """Turn the clock to slice `current`: what is then too old goes, what was ahead comes in. Never turns back."""
-        before, self.current = self.current, max(current, self.current)
+        self.current = max(current, self.current)
         for number in sorted(self._slices):
             if number <= self.current - SLICES:
                 gone = self._slices.pop(number)
-                if number <= before:
-                    self._running.subtract(*gone.arrays())
-            elif before < number <= self.current:
-                self._running.merge(self._slices[number])
+                if number <= self._since:
+                    self._gone.append(gone)
+        if len(self._gone) >= SLICES:  # cheaper to merge what is left than to take away so much
+            self._gone, self._running, self._since = [], Cells(), -(1 << 60)
 
     def running(self) -> Cells:
         """The counts of the whole window, as a copy of its own (cheap, see `Cells`)."""
+        for gone in self._gone:
+            self._running.subtract(*gone.arrays())
+        for number, cells in self._slices.items():
+            if self._since < number <= self.current:
+                self._running.merge(cells)
+        self._gone, self._since = [], self.current
         return self._running.copy()
 
     def slices(self) -> dict[int, tuple[Ints, Ints]]:

@@ -8,6 +8,7 @@ neither. The terminal tells what to look at and what has just happened.
 from __future__ import annotations
 
 import argparse
+import time
 from pathlib import Path
 
 from capwatch.demo.stage import Options, play
@@ -41,7 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--port: {arguments.port} is no port")
     if arguments.seed < 0:
         raise UsageError("--seed: must be 0 or more")
-    return play(Options(arguments.scenario, arguments.speed, arguments.port, arguments.seed, arguments.keep), _tell)
+    return play(
+        Options(arguments.scenario, arguments.speed, arguments.port, arguments.seed, arguments.keep), _tell, time.time
+    )
 
 
 def _tell(line: str) -> None:

@@ -11,7 +11,7 @@ import argparse
 from capwatch.init.look import look
 from capwatch.init.write import starter
 
-EXAMPLE = "capwatch init /var/log/litellm/requests.jsonl /var/log/vllm/*.log > capwatch.yml"
+EXAMPLE = "capwatch init access.jsonl"
 
 
 def describe(parser: argparse.ArgumentParser) -> None:

@@ -68,6 +68,15 @@ def test_the_change_and_its_effect_are_told_once() -> None:
     )
 
 
+def test_the_effect_needs_no_present_before_the_change() -> None:
+    """Where the change comes so soon that there was only one page before, its effect is told against that history."""
+    narrator = Narrator("quiet", CHANGE_AT)
+    list(narrator.hear(page(CHANGE_AT - 5, 4e6, 4e6 * 0.992)))
+    list(narrator.hear(page(CHANGE_AT + 40, 4e6 + 360, 4e6 * 0.992 + 450)))
+    *_, effect = narrator.hear(page(CHANGE_AT + 200, 4e6 + 1640, 4e6 * 0.992 + 450 + 1280 * 1.2485))
+    assert effect[10:].startswith("SEEN: cost per request 0.99 -> 1.25 replica-seconds (+26%) at 8.0 -> 8.0")
+
+
 def test_the_newcomer_is_named() -> None:
     """The new tenant's part of the cost is told with the effect."""
     _, effect = told("new-tenant", 4.0)

@@ -41,7 +41,7 @@ def fields(request: Request, *names: str) -> list[object]:
         ({"started_at": NOW + 1, "finished_at": NOW, "duration_s": 2.0}, (None, NOW, None)),
         ({"started_at": 1.0, "finished_at": NOW}, (None, NOW, None)),
         ({"started_at": NOW + 1e-7, "finished_at": NOW}, (NOW + 1e-7, NOW, 0.0)),
-        ({"started_at": NOW * 1000, "finished_at": NOW}, (None, NOW, None)),
+        ({"started_at": NOW * 1000, "finished_at": NOW, "output_tokens": 5}, (None, NOW, None)),
     ],
 )
 def test_times_complete_each_other(told: dict[str, float], expected: tuple[object, ...]) -> None:

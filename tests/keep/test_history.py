@@ -223,7 +223,7 @@ def test_hours_and_notes_go_after_13_weeks(history: History, names: Names) -> No
 # Size
 
 
-def week(names: Names, history: History, hours: int) -> None:
+def noisy(names: Names, history: History, hours: int) -> None:
     """Tell hours of noisy traffic, hour by hour."""
     chance = random.Random(3)
     for hour in range(hours):
@@ -237,9 +237,7 @@ def test_the_oldest_detail_goes_first(tmp_path: Path, names: Names) -> None:
     """The file never has more than its bytes; what is detailed is the newest, and hours reach further back."""
     most = 400_000
     with closing(History(str(tmp_path), most)) as history:
-        for hour in range(40):
-            week(names, history, 1) if hour == 0 else None
-        week(names, history, 40)
+        noisy(names, history, 40)
         kept = spans(history)
         first_second = int(history.seconds("p", 0, START + DAY * 9)[0][0]) - START
         history._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -254,7 +252,7 @@ def test_the_oldest_detail_goes_first(tmp_path: Path, names: Names) -> None:
 def test_hours_go_when_no_detail_is_left(tmp_path: Path, names: Names) -> None:
     """Where even the hours are too much, the oldest of them go."""
     with closing(History(str(tmp_path), 150_000)) as history:
-        week(names, history, 40)
+        noisy(names, history, 40)
         kept = spans(history)
     first, span = kept[0]
     assert span == HOUR
@@ -265,7 +263,7 @@ def test_hours_go_when_no_detail_is_left(tmp_path: Path, names: Names) -> None:
 def test_a_lower_bound_gives_the_disk_back(tmp_path: Path, names: Names) -> None:
     """A history that was larger shrinks with the next write."""
     with closing(History(str(tmp_path), PLENTY)) as history:
-        week(names, history, 30)
+        noisy(names, history, 30)
     before = os.path.getsize(tmp_path / "history.db")
     with closing(History(str(tmp_path), before // 3)) as history:
         history.keep([], names, START + 30 * HOUR)
@@ -317,7 +315,7 @@ def test_it_is_read_while_another_process_writes(tmp_path: Path) -> None:
     with running("closing", tmp_path) as process:
         told(process, 1)
         with closing(Past(str(tmp_path))) as past:
-            seen = []
+            seen: list[int] = []
             while not seen or seen[-1] < 40:
                 found = [(s.at - START) // FIVE for s in past.rollups(0, START + DAY, FIVE)]
                 assert found == list(range(len(found)))
@@ -399,11 +397,13 @@ def test_a_damaged_slot_is_found(tmp_path: Path, history: History, names: Names)
 def test_damaged_pages_are_found(tmp_path: Path, names: Names) -> None:
     """Pages that SQLite cannot read are damage, not trouble."""
     with closing(History(str(tmp_path), PLENTY)) as history:
-        week(names, history, 3)
-    data = (tmp_path / "history.db").read_bytes()
-    (tmp_path / "history.db").write_bytes(data[:4096] + bytes([255]) * (len(data) - 4096))
+        noisy(names, history, 3)
+        roots = dict(history._db.execute("SELECT name, rootpage FROM sqlite_schema").fetchall())
+    with (tmp_path / "history.db").open("r+b") as file:
+        file.seek((roots["slot"] - 1) * 4096)
+        file.write(bytes([255]) * 4096)
     with closing(History(str(tmp_path), PLENTY)) as history, pytest.raises(DamagedError):
-        history.keep(closed_at(names, 3), names, START)
+        history.keep(closed_at(names, 30), names, START)
 
 
 def test_a_damaged_history_is_kept_aside(tmp_path: Path) -> None:

@@ -96,6 +96,14 @@ def test_a_checkpoint_that_was_not_read_before_is_whole(filled: Path) -> None:
     assert read(filled) == ({"new": 1}, [])
 
 
+def test_a_delta_told_again_is_one(tmp_path: Path) -> None:
+    """A commit that was tried again, since nobody knew whether it had come through, is there once."""
+    with closing(State(str(tmp_path))) as state:
+        state.append(1, "x")
+        state.append(1, "x")
+    assert read(tmp_path) == ({}, [(1, "x")])
+
+
 STEPS = st.lists(st.tuples(st.sampled_from(["append", "checkpoint", "reopen"]), st.integers(0, 5)), max_size=25)
 
 

@@ -28,7 +28,7 @@ def write(state: State, moment: str) -> None:
         number = state.number + 1
         last = number % EVERY == 0
         if last and moment == "append":
-            state._db.set_progress_handler(_die, 5)  # an insert is about a dozen steps of SQLite's machine
+            _die_before_commit(state)
         state.append(number, {"add": number, "ballast": os.urandom(3000)})
         if last and moment == "appended":
             _die()
@@ -36,7 +36,7 @@ def write(state: State, moment: str) -> None:
         os.write(1, f"{number}\n".encode())
         if last:
             if moment == "checkpoint":
-                state._db.set_trace_callback(lambda statement: _die() if statement == "COMMIT" else None)
+                _die_before_commit(state)
             state.checkpoint(number, {"total": grand, f"part/{number % 5}": "x" * number})
             if moment == "checkpointed":
                 _die()
@@ -44,6 +44,10 @@ def write(state: State, moment: str) -> None:
 
 def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _die_before_commit(state: State) -> None:
+    state._db.set_trace_callback(lambda statement: _die() if statement == "COMMIT" else None)
 
 
 def main(folder: str, moment: str = "") -> None:

