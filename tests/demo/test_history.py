@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -26,12 +28,16 @@ from tests.end_to_end.command import Page
 NOW = 1_767_225_600.0
 
 
-@pytest.fixture
-def config(tmp_path: Path) -> Config:
+def configured(folder: Path) -> Config:
     """The demo's configuration."""
-    scene = Scene(tmp_path)
+    scene = Scene(folder)
     scene.set_up("127.0.0.1:0")
     return load(str(scene.configuration), {}, formats=names(), is_root=False)
+
+
+def warmed() -> Simulation:
+    """The live simulation, which begins before the end of history."""
+    return Simulation("quiet", 1, NOW - history.WARM_S, history.WARM_S + 120)
 
 
 def shown(pipeline: Pipeline) -> Page:
@@ -47,13 +53,13 @@ def test_the_peak_is_now() -> None:
     assert history.rate(at).tolist() == pytest.approx([RATE, 1.2, RATE, RATE / 2, 0.6, RATE, RATE / 2])
 
 
-def test_long_ago_counts_for_life_alone(config: Config) -> None:
+def test_long_ago_counts_for_life_alone(tmp_path: Path) -> None:
     """The short road gives the counters of the long one, and nothing in windows or by second."""
     rows = Simulation("quiet", 1, NOW, 600.0).until(NOW + 600)
     batch = columns(rows)
     pages = []
     for short in (False, True):
-        pipeline = Pipeline(config)
+        pipeline = Pipeline(configured(tmp_path))
         if short:
             pipeline.meters = [history.ForLife(meter) for meter in pipeline.meters]
         pipeline.take(Origin(GATEWAY), Decoded(batch, np.arange(len(batch)), [], 0, 0, 0, Counter()), NOW + 600)
@@ -64,31 +70,42 @@ def test_long_ago_counts_for_life_alone(config: Config) -> None:
     assert (quantiles[0] > 0, quantiles[1]) == (True, 0)
 
 
-def test_a_day_fills_a_state(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a daemon finds: a day of requests at the usual cost, and windows that are full up to now."""
-    monkeypatch.setattr(history, "DAYS", 1)
-    live = Simulation("quiet", 1, NOW - history.WARM_S, history.WARM_S + 120)
-    parts: list[float] = []
-    history.fill(config, live, parts.append)
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Config, Simulation, list[float]]:
+    """A configuration whose state holds a day, the simulation that goes on from there, and the progress heard."""
+    config, live, heard = configured(tmp_path_factory.mktemp("day")), warmed(), list[float]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(history, "DAYS", 1)
+        history.fill(config, live, heard.append)
+    return config, live, heard
+
+
+def test_a_day_fills_a_state(filled: tuple[Config, Simulation, list[float]]) -> None:
+    """What a daemon finds: a day of requests at the usual cost, no lines, and windows that are full up to now."""
+    config, _, heard = filled
     begun = begin(config, reset=False)
     page = Page(Writer(begun.totals.names).page(view(begun.pipeline.meters, begun.totals)).decode())
     begun.state.close()
     requests, cost = (page.value(f"class_{name}_total", pool=MODEL) for name in ("requests", "cost_replica_seconds"))
-    assert requests == pytest.approx(
-        float(history.rate(np.arange(0.0, history.DAY_S, 300.0)).mean() * 86_400), rel=0.01
-    )
+    drawn = float(history.rate(np.arange(0.0, history.DAY_S, 300.0)).mean() * history.DAY_S)
+    assert requests == pytest.approx(drawn, rel=0.01)
     assert cost / requests == pytest.approx(0.992, rel=0.01)
-    assert (begun.totals.clock <= NOW, begun.totals.clock > NOW - 1) == (True, True)
+    assert NOW - 1 < begun.totals.clock <= NOW
     assert page.value("littles_law_valid", pool=MODEL) == 1.0
     assert page.value("lines_read_total") == 0.0
-    assert (parts == sorted(parts), parts[-1] <= 1) == (True, True)
+    assert (heard == sorted(heard), heard[-1] <= 1) == (True, True)
 
 
-def test_the_live_part_goes_on_where_history_ends(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_history_has_its_rollups(filled: tuple[Config, Simulation, list[float]]) -> None:
+    """Five-minute rollups lie in the history up to a quarter of an hour ago, one for each five minutes."""
+    with closing(sqlite3.connect(f"{filled[0].state_dir}/history.db")) as database:
+        kept = [at for (at,) in database.execute("SELECT at FROM slot WHERE name = 'rollup' ORDER BY at")]
+    assert (set(np.diff(kept)), NOW - 1800 < kept[-1] <= NOW - 900) == ({300}, True)
+
+
+def test_the_live_part_goes_on_where_history_ends(filled: tuple[Config, Simulation, list[float]]) -> None:
     """Requests under way at the end of history end in the live part: in flight then is what it always is."""
-    monkeypatch.setattr(history, "DAYS", 1)
-    live = Simulation("quiet", 1, NOW - history.WARM_S, history.WARM_S + 120)
-    history.fill(config, live, lambda _: None)
-    rows = live.until(NOW + 600)
+    rows = filled[1].until(NOW + 600)
     assert float(rows.ended.min()) > NOW
-    assert (rows.arrived < NOW).sum() == pytest.approx(sum(truth.in_flight(rows, NOW, NOW + 1e-3).values()), abs=1)
+    under_way = sum(truth.in_flight(rows, NOW, NOW + 1e-3).values())
+    assert (rows.arrived < NOW).sum() == pytest.approx(under_way, abs=1)

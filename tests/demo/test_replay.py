@@ -16,7 +16,7 @@ from capwatch.demo.writers import Writers
 from tests.end_to_end.command import Page, printed
 
 BEGIN = 1_767_225_600.0
-LENGTH = 1200.0
+LENGTH = 900.0
 END = BEGIN + LENGTH
 WINDOW_S = 300.0
 """The window of λW ends with the newest event, and is at most a slice of 30 s longer."""
@@ -32,7 +32,7 @@ class Shown(NamedTuple):
 
 @pytest.fixture(scope="module", params=["new-tenant", "retrieval-depth"])
 def shown(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Shown:
-    """Twenty minutes, the second half after the change, written as the demo writes them, with rotation."""
+    """A quarter of an hour, the second half after the change, written as the demo writes them, with rotation."""
     scene = Scene(tmp_path_factory.mktemp("demo"))
     scene.set_up("127.0.0.1:0")
     simulation = Simulation(request.param, 11, BEGIN, LENGTH / 2)

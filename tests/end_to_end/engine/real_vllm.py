@@ -2,7 +2,7 @@
 
     python -m tests.end_to_end.engine.real_vllm ENVIRONMENT OUT
 
-ENVIRONMENT is a folder outside the tree for vLLM's own virtual environment (3.4 GB, made if it is not there), OUT takes
+ENVIRONMENT is a folder for vLLM's own virtual environment (3.4 GB, made if it is not there), OUT takes
 the log, the pages sampled every 0.5 s, the client's records and `comparison.md`. Exit 1 where something disagrees.
 """
 
