@@ -94,6 +94,10 @@ class Seen:
         news, self._news = self._news, []
         return [(number, fresh.tobytes()) for number, fresh in news]
 
+    def inherit(self, other: Seen) -> None:
+        """Take over from another window what it remembered since its last `news`."""
+        self._news = [*other._news, *self._news]
+
     def absorb(self, news: Iterable[tuple[int, bytes]]) -> None:
         """Remember what `news` gave elsewhere."""
         for number, data in news:

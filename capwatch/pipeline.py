@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from capwatch.config.schema import DEFAULT_POOL, Config
 from capwatch.dedupe import Seen as SeenIds
 from capwatch.dialect import Decoded
 from capwatch.dialect.vocabulary import replica_name
+from capwatch.eventclock import FUTURE_S, EventClock
 from capwatch.fleet import PATIENCE_S, Fleet
 from capwatch.joins import Joins
 from capwatch.labels import Labels, own
@@ -27,15 +28,8 @@ from capwatch.meters.classes import COUNTS
 from capwatch.meters.costs import ABANDONED, COST
 from capwatch.meters.flow import FLOW, PHASES, book_measured
 from capwatch.meters.requests import TOKENS
-from capwatch.metrics import DROP_REASONS
 from capwatch.record import Batch, Bools, EngineSample, Floats, Ints, zeroed
-from capwatch.seen import ROLLUP_S, ROLLUP_SLOTS, Groups, Meter, Seen
-from capwatch.sketch import SLICE, SLICES
-
-AHEAD_S: Final = 60.0
-"""The event clock is never more than this ahead of the wall clock (contract, section 4)."""
-FUTURE_S: Final = 300.0
-"""A record further ahead than this counts in totals only."""
+from capwatch.seen import Groups, Meter, Seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +48,7 @@ class Origin:
 class Pipeline:
     """Turns what decoders found into increments of the ledger."""
 
-    def __init__(
-        self,
-        config: Config,
-        names: Names | None = None,
-        *,
-        secret: bytes = b"",
-        kept: bool = True,
-    ) -> None:
+    def __init__(self, config: Config, names: Names | None = None, *, secret: bytes = b"", kept: bool = True) -> None:
         """A pipeline for a configuration.
 
         Args:
@@ -73,10 +60,7 @@ class Pipeline:
         """
         self.names = names or Names()
         self.meters = shelf(config, history=kept)
-        self.clock = 0.0
-        """Event clock, s: the newest event time, bounded by the wall clock."""
-        self._told_at = 0.0
-        self._heard_at = 0.0
+        self._time = EventClock()
         self._config = config
         self._classifier = Classifier(config)
         hashed = config.privacy.tenant == "hash"
@@ -99,6 +83,11 @@ class Pipeline:
         """Lines taken since the last freeze."""
         self._begin(config)
 
+    @property
+    def clock(self) -> float:
+        """The event clock (s, epoch); 0 before the first event."""
+        return self._time.at
+
     def totals(self) -> Totals:
         """Empty totals with the tables of this pipeline's meters."""
         return empty(self.meters, natives=self._kept)
@@ -112,9 +101,9 @@ class Pipeline:
         source = self.names.id(SOURCE.name, origin.source)
         batch = decoded.batch
         if len(batch) and origin.counts:
-            timely, late, rollup_slot = self._time(batch.event_at, now)
+            timed = self._time.move(batch.event_at, now)
             self._sweep()
-        repeated = self._ids.repeats(origin.source, batch.dedupe_key, self._reached(now))
+        repeated = self._ids.repeats(origin.source, batch.dedupe_key, self._time.reached(now))
         lost = _lines_lost(decoded, repeated)
         self.pending += decoded.read
         for _, sample in decoded.samples:
@@ -131,9 +120,9 @@ class Pipeline:
         classified = self._classifier.classify(origin.source, origin.pool, batch)
         of = classified.of
         charged = cost.of(batch, classified.prefill_rate[of], classified.decode_rate[of])
-        groups = self._grouped(classified, charged.total, ~repeated, self._reached(now))
+        groups = self._grouped(classified, charged.total, ~repeated, self._time.reached(now))
         sources.duplicates(self._into, groups.route[of[repeated]])
-        sources.late(self._into, source, int((late & ~repeated).sum()))
+        sources.late(self._into, source, int((timed.late & ~repeated).sum()))
         targets = slo.Targets(*(bound[of] for bound in classified.targets))
         seen = Seen(
             batch=batch,
@@ -142,11 +131,11 @@ class Pipeline:
             cost=charged,
             verdict=slo.judge(batch, targets),
             event_at=batch.event_at,
-            slot=np.where(timely, batch.event_at // SLICE, LASTING).astype(np.int64),
-            rollup_slot=rollup_slot,
-            timely=timely,
+            slot=timed.slot,
+            rollup_slot=timed.rollup_slot,
+            timely=timed.timely,
         )
-        joined = joined[rollup_slot[joined] > LASTING]
+        joined = joined[timed.rollup_slot[joined] > LASTING]
         coverage.book_joined(self._into, seen.pool[joined], seen.event_at[joined])
         if repeated.any():
             seen = seen.take(rows)
@@ -171,7 +160,7 @@ class Pipeline:
         ``grown`` is by how much its counters grew since it was heard before, see `Vocabulary.counters`.
         """
         if sample is not None and sample.at is not None:
-            self._heard_at = max(self._heard_at, sample.at)
+            self._time.heard_at = max(self._time.heard_at, sample.at)
         news = self._fleet.hear(pool, engine, sample, patience=patience, state=state)
         if news is None:
             return
@@ -184,16 +173,8 @@ class Pipeline:
             book_measured(self._into, pool, engine, sample.at, sample.running + sample.waiting)
 
     def tick(self, now: float) -> None:
-        """Let the event clock run on with the wall clock while the logs are silent, and with what engines tell.
-
-        After a restart it goes on from where it was: what was written meanwhile is read first, and is not late.
-        """
-        self.clock = max(self.clock, min(self._heard_at, now + AHEAD_S))
-        if self.clock and not self._told_at:
-            self._told_at = now
-        elif self._told_at and now > self._told_at:
-            self.clock += now - self._told_at
-            self._told_at = now
+        """Let the event clock run on, see `EventClock.run_on`, and withdraw what is too old."""
+        if self._time.run_on(now):
             self._sweep()
             for news in self._fleet.expire(self.clock):
                 fleet.book(self._into, news)
@@ -214,7 +195,8 @@ class Pipeline:
     def inherit(self, other: Pipeline) -> None:
         """Go on from another pipeline of the same names: what it gathered and has not frozen counts here."""
         other._into.add_to(self._into)
-        self.pending, self._told_at = other.pending, other._told_at
+        self.pending, self._time, self._joins = other.pending, other._time, other._joins
+        self._ids.inherit(other._ids)
 
     def news(self) -> Mapping[str, Any]:
         """What is remembered of single requests since the last call: it goes with the increments of `freeze`."""
@@ -227,7 +209,7 @@ class Pipeline:
         self._labels.absorb(_rows_of(TOKENS, models), _rows_of(COST, pools), delta.retired, delta.clock)
         self._ids.absorb(news["ids"])
         self._joins.absorb(news["joins"])
-        self.clock = max(self.clock, delta.clock)
+        self._time.at = max(self.clock, delta.clock)
 
     def save(self) -> Mapping[str, object]:
         """What the pipeline remembers beside the totals, as plain builtins."""
@@ -241,7 +223,7 @@ class Pipeline:
 
     def load(self, saved: Mapping[str, object]) -> None:
         """Remember again what `save` gave."""
-        self.clock = saved["clock"]  # type: ignore[assignment]
+        self._time.at = saved["clock"]  # type: ignore[assignment]
         self._labels.load(saved["labels"])  # type: ignore[arg-type]
         self._ids.load(saved["ids"])  # type: ignore[arg-type]
         self._fleet.load(saved["fleet"])  # type: ignore[arg-type]
@@ -250,35 +232,13 @@ class Pipeline:
     def _begin(self, config: Config) -> None:
         """Series of capwatch itself and of pools start at 0, so that a rate sees their first step."""
         into = self._into
-        for one in config.sources:
-            source = self.names.id(SOURCE.name, one.name)
-            sources.lines(into, source, (0, 0, 0), dict.fromkeys(DROP_REASONS, 0))
-            sources.late(into, source, 0)
+        sources.begin(into, [self.names.id(SOURCE.name, one.name) for one in config.sources])
         commits.reset(into, None)
-        sources.overflow(into, dict.fromkeys(("tenant", "route", "model", "tenant_route", "series"), 0.0))
         pools = self._pools = np.array([self.names.id(POOL.name, pool.name) for pool in self._classifier.pools])
-        self._classes = np.array([self.names.id(CLASS.name, name) for name in self._classifier.classes])
-        for table in (FLOW, PHASES, ABANDONED):
-            into.add(table, pools, *(np.zeros(len(pools)) for _ in table.columns))
-        keys = COUNTS.pack(np.repeat(pools, len(self._classes)), np.tile(self._classes, len(pools)))
-        into.add(COUNTS, keys, np.zeros(len(keys)), np.zeros(len(keys)))
-
-    def _reached(self, now: float) -> float:
-        """The event clock; before the first event, the wall clock."""
-        return self.clock or now
-
-    def _time(self, event_at: Floats, now: float) -> tuple[Bools, Bools, Ints]:
-        """Turn the event clock by a batch in its order; which records are timely, which too late, and rollup slots."""
-        future = event_at > now + FUTURE_S
-        bounded = np.where(future, 0.0, np.minimum(event_at, now + AHEAD_S))
-        running = np.maximum.accumulate(np.maximum(bounded, self.clock))
-        late = ~future & (event_at // SLICE <= running // SLICE - SLICES)
-        if running[-1] > self.clock:
-            self.clock = float(running[-1])
-        self._told_at = now
-        five = event_at // ROLLUP_S
-        open_ = ~future & (five > running // ROLLUP_S - ROLLUP_SLOTS)
-        return ~late & ~future, late, np.where(open_, five, LASTING).astype(np.int64)
+        classes = self._classes = np.array([self.names.id(CLASS.name, name) for name in self._classifier.classes])
+        both = COUNTS.pack(np.repeat(pools, len(classes)), np.tile(classes, len(pools)))
+        for table, keys in ((FLOW, pools), (PHASES, pools), (ABANDONED, pools), (COUNTS, both)):
+            into.add(table, keys, *(np.zeros(len(keys)) for _ in table.columns))
 
     def _grouped(self, classified: Classified, worth: Floats, counted: Bools, clock: float) -> Groups:
         """Give each group its names, by what those of its requests that count are worth."""

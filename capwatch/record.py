@@ -2,7 +2,8 @@
 
 `Request` is what one log tells about one finished request (contract, section 3); absent is ``None``, never 0.
 `Batch` is many of them as numpy columns: a number that the log does not tell is NaN, a text is ``None``.
-Decoders make batches and nothing else, so that one line and a million lines travel the same road.
+Decoders make batches and nothing else, so that one line and a million lines travel the same road. The file may exceed
+the usual length, since the row and its columns are one description.
 """
 
 from __future__ import annotations

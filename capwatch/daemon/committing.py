@@ -16,6 +16,8 @@ from typing import Final
 
 from capwatch.daemon.package import Ledger, Package
 from capwatch.daemon.shown import Shown
+from capwatch.errors import StateError
+from capwatch.keep.codec import DamagedError
 from capwatch.keep.history import History
 from capwatch.keep.state import State
 from capwatch.ledger import Closed, Names, Totals
@@ -27,6 +29,8 @@ CHECKPOINT_BYTES: Final = 16 << 20
 """Of deltas, after which a checkpoint comes earlier: what a start has to read stays small."""
 WORTH: Final = 60
 """Closed slots of a second that go to the history together; slots of five minutes go at once."""
+SCRAPE_S: Final = 2.0
+"""A checkpoint waits so long for the scrape that is under way: longer than a page of 200,000 series takes."""
 PAUSES_S: Final = (0.1, 0.5, 1.0, 2.0)
 """Between tries of a commit that failed; the last one goes on."""
 
@@ -36,11 +40,20 @@ _log = logging.getLogger(__name__)
 class Committing:
     """The thread that writes. It has at most one package; while it has, reading gathers the next."""
 
-    def __init__(self, state: State, history: History, ledger: Ledger, shown: Shown) -> None:
+    def __init__(
+        self,
+        state: State,
+        history: History,
+        ledger: Ledger,
+        shown: Shown,
+        renew: Callable[[DamagedError], History],
+    ) -> None:
+        """Write to ``state`` and ``history``; ``renew`` puts a new history in the place of one that is damaged."""
         self._state = state
         self._history = history
         self._ledger = ledger
         self._shown = shown
+        self._renew = renew
         self._number = state.number
         self._bytes = 0
         self._checked = time.monotonic()
@@ -112,6 +125,9 @@ class Committing:
             job, future = self._jobs.popleft()
             try:
                 job(self._history)
+            except DamagedError as error:
+                self._begin_history(error)
+                future.set_exception(StateError("the history was damaged; try again"))
             except sqlite3.Error as error:
                 future.set_exception(error)
             else:
@@ -146,16 +162,24 @@ class Committing:
     def _keep(self, package: Package) -> None:
         """Pass closed slots to the history, and fold the deltas now and then; a failure costs a later try."""
         try:
-            self._keep_history()
+            # As a rule nothing here waits for a scrape. Once in a while it does, or many scrapes would never let it.
+            self._keep_history(0.0 if package.pipeline is None else SCRAPE_S)
             if package.pipeline is not None:
                 self._checkpoint(package.pipeline)
+        except DamagedError as error:
+            self._begin_history(error)
         except sqlite3.Error as error:
             self._shown.live.commit_errors += 1
             self._checked = time.monotonic()
             _log.error("history or checkpoint failed, tried again later: %s", error)
 
-    def _keep_history(self) -> None:
-        found = self._shown.look(_closed)
+    def _begin_history(self, error: DamagedError) -> None:
+        """Go on with a new history; what it was to be given comes again."""
+        self._history.close()
+        self._history = self._renew(error)
+
+    def _keep_history(self, patience: float) -> None:
+        found = self._shown.look(_closed, patience)
         if found is None:
             return
         closed, names, clock = found
@@ -163,7 +187,7 @@ class Committing:
         self._shown.look(lambda totals: totals.closed.__delitem__(slice(len(closed))))
 
     def _checkpoint(self, pipeline: Mapping[str, object]) -> None:
-        found = self._shown.look(lambda totals: totals.save())
+        found = self._shown.look(lambda totals: totals.save(), SCRAPE_S)
         if found is None:
             return
         chunks = {f"totals/{name}": part for name, part in found.items()}

@@ -105,6 +105,8 @@ class Reading:
         self._poller = (
             Poller(Scraper(map(Target.of, config.engines)), self._told.put, clock) if config.engines else None
         )
+        self._heard = False
+        """Whether engines have told anything since the last freeze."""
         if self._poller is not None:
             self._poller.start()
 
@@ -144,6 +146,7 @@ class Reading:
     def freeze(self, *, checkpoint: bool) -> Package:
         """Everything read since the last call, ready for a commit; with all the pipeline remembers where asked."""
         self.flush()
+        self._heard = False
         self.pipeline.tick(self._clock())
         sources = {}
         for reader in self.readers:
@@ -162,7 +165,7 @@ class Reading:
     def has_news(self) -> bool:
         """Whether anything has happened since the last freeze but that time went by."""
         moved = any(reader.frozen != reader.stands() for reader in self.readers)
-        return moved or bool(self._pending) or self.pipeline.pending > 0
+        return moved or self._heard or bool(self._pending) or self.pipeline.pending > 0
 
     def caught_up(self) -> bool:
         """Whether every source has been read to its end."""
@@ -197,6 +200,7 @@ class Reading:
     def _hear(self) -> None:
         """Take in what the engines' pages told."""
         while not self._told.empty():
+            self._heard = True
             for told in self._told.get():
                 self.pipeline.hear(
                     told.pool, told.engine, told.sample, patience=math.inf, state=told.state, grown=told.grown

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Final
@@ -24,10 +25,9 @@ from capwatch.daemon.control import Control
 from capwatch.daemon.package import Ledger
 from capwatch.daemon.reading import LONGEST_WAIT_S, Reading
 from capwatch.daemon.shown import Shown
-from capwatch.daemon.start import begin
+from capwatch.daemon.start import begin, fresh_history, opened_history
 from capwatch.daemon.status import Board
 from capwatch.errors import CapwatchError, UsageError
-from capwatch.keep.history import History
 from capwatch.keep.state import Lock
 from capwatch.pipeline import Pipeline
 from capwatch.sourcing import engines
@@ -86,11 +86,11 @@ class Daemon:
         begun = begin(config, reset=flags.reset)
         self._state = begun.state
         self._ledger: Ledger = begun.ledger
-        self._history = History(config.state_dir, config.history.max_bytes)
+        history = opened_history(config)
         self._shown = Shown(begun.totals, begun.pipeline.meters, frozenset(config.metrics.disable))
         self._shown.live.started_at = self._shown.live.reload_at = time.time()
         self._reading = Reading(config, begun.pipeline, self._ledger.sources, clock)
-        self._committing = Committing(self._state, self._history, self._ledger, self._shown)
+        self._committing = Committing(self._state, history, self._ledger, self._shown, partial(fresh_history, config))
         self._board = Board(self._shown, config)
         self._server = Server(
             config.listen,

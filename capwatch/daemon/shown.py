@@ -43,12 +43,12 @@ class Shown:
             finally:
                 self._lock.release()
 
-    def look(self, at: Callable[[Totals], T]) -> T | None:
-        """What ``at`` makes of the totals with everything published; None where a scrape is under way.
+    def look(self, at: Callable[[Totals], T], patience: float = 0.0) -> T | None:
+        """What ``at`` makes of the totals with everything published; None where a scrape takes longer (s).
 
         It must be quick: it holds up scrapes. Arrays of the totals do not change later.
         """
-        if not self._lock.acquire(blocking=False):
+        if not self._lock.acquire(timeout=patience):
             return None
         try:
             self._drain()

@@ -12,6 +12,7 @@ from typing import Any
 from capwatch.config.schema import Config
 from capwatch.daemon.package import Ledger, delta_of
 from capwatch.keep.codec import DamagedError
+from capwatch.keep.history import History
 from capwatch.keep.state import State, set_aside
 from capwatch.ledger import Totals
 from capwatch.meters import shelf
@@ -55,6 +56,27 @@ def begin(config: Config, *, reset: bool) -> Begun:
     return begun
 
 
+def opened_history(config: Config) -> History:
+    """The history, open for writing; one that is damaged is moved aside, so that there is one in any case.
+
+    Raises:
+        StateError: it is of a newer version.
+        sqlite3.Error: it cannot be opened now.
+        OSError: the directory cannot be used.
+    """
+    try:
+        return History(config.state_dir, config.history.max_bytes)
+    except DamagedError as error:
+        return fresh_history(config, error)
+
+
+def fresh_history(config: Config, error: DamagedError) -> History:
+    """A new history in place of a damaged one, which must be closed. Raises as `opened_history` does."""
+    _log.error("the history is damaged (%s); moved aside, beginning anew", error)
+    _aside(config.state_dir, "corrupt", "history.db")
+    return History(config.state_dir, config.history.max_bytes)
+
+
 def _rebuilt(config: Config, secret: bytes) -> Begun:
     state = State(config.state_dir)
     try:
@@ -94,9 +116,9 @@ def _replayed(config: Config, secret: bytes, state: State) -> Begun:
     return Begun(state, ledger, totals, pipeline)
 
 
-def _aside(folder: str, reason: str) -> None:
-    for path in set_aside(folder, reason, time.time()):
-        _log.warning("kept the old state as %s", path)
+def _aside(folder: str, reason: str, name: str = "capwatch.db") -> None:
+    for path in set_aside(folder, reason, time.time(), name):
+        _log.warning("kept the old file as %s", path)
 
 
 def _secret(folder: str) -> bytes:

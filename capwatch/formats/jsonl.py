@@ -4,7 +4,7 @@ Program: anything that can write a line per finished request. Switched on: by wr
 Example: {"finished_at": 1772529302.43, "duration_s": 2.31, "tenant": "acme", "route": "/v1/chat/completions",
 "model": "chat-70b", "prompt_tokens": 1530, "output_tokens": 342, "ttft_s": 0.412, "outcome": "ok", "status": 200}
 Units: times are epoch seconds or RFC 3339, durations seconds, tokens are tokens; `fields:` renames and rescales.
-Numbers must be numbers: a quoted "12" is refused. Other keys are ignored.
+Numbers must be numbers: a quoted "12" is refused; only a status may be a text. Other keys are ignored.
 """
 
 from __future__ import annotations
@@ -13,17 +13,11 @@ import json
 from collections.abc import Mapping
 
 from capwatch.dialect import Drop, Field, Format, Options, Stateless, Verdict
+from capwatch.dialect.fields import KINDS, status
 from capwatch.dialect.path import walk
-from capwatch.dialect.scan import JsonScanner, Kind, Leaf
-from capwatch.dialect.value import REFUSED, UNITS, flag, number, text, time
-from capwatch.record import IDS, LABELS, NUMBERS, TIMES, Request
-
-KINDS: Mapping[str, Kind] = {
-    **dict.fromkeys((*IDS, *LABELS, "usage", "outcome", "rate_limited_by"), "text"),
-    **dict.fromkeys((*NUMBERS, "status"), "number"),
-    **dict.fromkeys(TIMES, "time"),
-    **dict.fromkeys(("stream", "cache_hit"), "flag"),
-}
+from capwatch.dialect.scan import JsonScanner, Leaf
+from capwatch.dialect.value import UNITS, flag, number, text, time
+from capwatch.record import Request
 
 
 def leaves(fields: Mapping[str, Field]) -> dict[str, Leaf]:
@@ -50,13 +44,15 @@ class Lines(Stateless):
             return Drop("malformed", "nested too deeply")
         if not isinstance(found, dict):
             return Drop("malformed", "no JSON object")
-        request = Request(**{name: self._value(found, leaf) for name, leaf in self._leaves.items()})  # type: ignore[arg-type]
+        told = {name: self._value(found, name, leaf) for name, leaf in self._leaves.items()}
+        request = Request(**told)  # type: ignore[arg-type]
         request.cache_hit = bool(request.cache_hit)
-        request.status = None if request.status is None or request.status == REFUSED else int(request.status)
         return request
 
-    def _value(self, found: object, leaf: Leaf) -> object:
+    def _value(self, found: object, name: str, leaf: Leaf) -> object:
         value = walk(found, leaf.path)
+        if name == "status":
+            return status(value)
         if leaf.kind == "number":
             return number(value, leaf.factor, texts=False)
         if leaf.kind == "time":

@@ -52,6 +52,14 @@ class Sources:
         yield plain(m.DUPLICATES, DUPLICATES, *totals.rows(DUPLICATES))
 
 
+def begin(into: Gathering, ids: Iterable[int]) -> None:
+    """Let the series of sources, and of all limits, appear at 0."""
+    for source in ids:
+        lines(into, source, (0, 0, 0), dict.fromkeys(m.DROP_REASONS, 0))
+        late(into, source, 0)
+    overflow(into, dict.fromkeys(m.OVERFLOW_LABELS, 0.0))
+
+
 def lines(into: Gathering, source: int, counts: tuple[int, int, int], dropped: Mapping[str, int]) -> None:
     """Book lines of a source: (read, counted, skipped), and the dropped by reason."""
     into.add(LINES, np.array([source]), *(np.array([count], np.float64) for count in counts))

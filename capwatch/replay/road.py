@@ -20,8 +20,9 @@ import numpy as np
 from capwatch.config.schema import Config, Source
 from capwatch.dialect import Decoded, Decoder
 from capwatch.errors import UsageError
+from capwatch.eventclock import FUTURE_S
 from capwatch.ledger import Totals
-from capwatch.pipeline import FUTURE_S, Origin, Pipeline
+from capwatch.pipeline import Origin, Pipeline
 from capwatch.replay.files import UNREADABLE, blocks, opened
 from capwatch.sourcing import decoder_for, engine_of
 

@@ -12,7 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from capwatch.dialect import Decoder, Field, Options
-from capwatch.formats.jsonl import FORMAT, KINDS
+from capwatch.dialect.fields import KINDS
+from capwatch.formats.jsonl import FORMAT
 from capwatch.record import Request
 
 NOW = 1_772_529_300.0
@@ -80,7 +81,7 @@ def agree(options: Options, *lines: bytes) -> None:
 
 @pytest.mark.parametrize("options", [Options(), MAPPED], ids=["own names", "mapped"])
 @given(st.lists(OBJECTS, min_size=1, max_size=3))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_both_tiers_read_any_object_alike(options: Options, found: list[dict[str, Any]]) -> None:
     """Of any types, under flat and nested keys, in JSON texts inside."""
     agree(options, *(json.dumps(one).encode() for one in found))
@@ -88,7 +89,7 @@ def test_both_tiers_read_any_object_alike(options: Options, found: list[dict[str
 
 @pytest.mark.parametrize("options", [Options(), MAPPED], ids=["own names", "mapped"])
 @given(st.lists(OBJECTS, min_size=1, max_size=3), st.data())
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_both_tiers_read_any_bytes_alike(options: Options, found: list[dict[str, Any]], data: st.DataObject) -> None:
     """Cut, changed, not ASCII, with keys twice."""
     block = b"\n".join(

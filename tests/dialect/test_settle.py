@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capwatch.dialect.settle import DROPS, settle
-from capwatch.record import DURATIONS, NUMBERS, OUTCOMES, PHASE_FIELDS, TIMES, TOKENS, Batch, Request
+from capwatch.record import DURATIONS, NUMBERS, OUTCOMES, TIMES, TOKENS, Batch, Request
 
 NOW = 1_772_529_300.0
 REFUSED = math.inf
@@ -176,14 +176,3 @@ def test_what_is_settled_holds_together(told: dict[str, Any]) -> None:
         assert request.ttft_s <= request.duration_s + 1e-6
     if request.started_at is not None and request.finished_at is not None and told["duration_s"] is None:
         assert request.duration_s is None or request.duration_s <= 1e6
-
-
-@given(RECORDS)
-def test_settling_again_changes_nothing_that_was_given(told: dict[str, Any]) -> None:
-    """What is settled is clean."""
-    batch = Batch.of([Request(**told)])
-    if settle(batch, np.array([math.nan]))[0]:
-        return
-    once = batch.row(0)
-    settle(batch, np.array([math.nan]))
-    assert fields(batch.row(0), *TOKENS, *TIMES, *PHASE_FIELDS) == fields(once, *TOKENS, *TIMES, *PHASE_FIELDS)

@@ -2,8 +2,8 @@
 
     python -m tests.end_to_end.engine [PROGRAM…]
 
-Virtual environments lie under `.venv-engine/` (4 GB, made at the first run, minutes), logs and tables under
-`tests/output/engine/`. Exit 1 where something disagrees or could not be run.
+Virtual environments lie under `.venv-engine/` (4 GB, made at the first run, minutes), logs and tables in its `out/`.
+Exit 1 where something disagrees or could not be run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from . import real_vllm
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 ENVIRONMENTS: Final = ROOT / ".venv-engine"
-OUT: Final = ROOT / "tests" / "output" / "engine"
+OUT: Final = ENVIRONMENTS / "out"
+"""Not under `tests/`: the callback is copied there, and tests and types would be looked for in it."""
 LLAMACPP_S: Final = 60.0
 """Of load; the default tests give it three and a half."""
 

@@ -54,8 +54,14 @@ class Daemon:
         self.trigger = folder / "trigger"
         self.log = folder / "daemon.log"
         self.configure(document)
-        self._command = LAUNCHER if breakable else COMMAND
+        self._command = COMMAND
+        if breakable:
+            self.breakable()
         self._process: subprocess.Popen[bytes] | None = None
+
+    def breakable(self) -> None:
+        """From the next start on it can be broken by `trigger`."""
+        self._command = LAUNCHER
 
     def configure(self, document: Mapping[str, Any]) -> None:
         """Write the configuration."""

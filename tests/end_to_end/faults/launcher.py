@@ -2,12 +2,14 @@
 
 The file of `TRIGGER` says where: `append before`, `append within` (written, but not yet committed), `append after`
 (durable, but not yet shown), and the same of `checkpoint`. The process then kills itself as `kill -9` does.
+As long as it says `full`, every commit fails as it does on a full disk.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +21,7 @@ from capwatch.daemon import committing
 from capwatch.keep import database, state
 
 TRIGGER = "CAPWATCH_TEST_TRIGGER"
+FULL = "full"
 CHECKPOINT_S = "CAPWATCH_TEST_CHECKPOINT_S"
 
 _doing = ""
@@ -26,9 +29,12 @@ _doing = ""
 
 def _die(moment: str) -> None:
     trigger = Path(os.environ[TRIGGER])
-    if trigger.exists() and trigger.read_text() == f"{_doing} {moment}":
+    said = trigger.read_text() if trigger.exists() else ""
+    if said == f"{_doing} {moment}":
         trigger.unlink()
         os.kill(os.getpid(), signal.SIGKILL)
+    if said == FULL and moment == "before":
+        raise sqlite3.OperationalError("database or disk is full")
 
 
 def _wrapped(name: str) -> None:

@@ -17,6 +17,7 @@ from capwatch.daemon.run import SILENT_S
 
 from . import LONG
 from .daemon import Daemon, until
+from .launcher import FULL
 from .ledger import LINE_BYTES, Ledger, accounted
 from .test_kill import DOCUMENT, source
 from .writer import Writer, line
@@ -208,6 +209,36 @@ def test_a_corrupt_state_is_kept_aside_and_counted(daemon: Daemon, tmp_path: Pat
     (aside,) = (one for one in path.parent.iterdir() if re.fullmatch(r"capwatch\.db\.corrupt-\d+", one.name))
     assert aside.read_bytes() == broken
     assert "level=error" in daemon.log.read_text()
+
+
+def test_a_damaged_history_is_kept_aside(daemon: Daemon, tmp_path: Path) -> None:
+    """It costs the past, never the present: totals stay exact, and the damaged file stays too."""
+    daemon.start()
+    daemon.stop()
+    path = tmp_path / "state" / "history.db"
+    path.write_bytes(b"something else\n" * 500)
+    daemon.start()
+    assert daemon.samples().total("requests_total") == 100
+    (aside,) = (one for one in path.parent.iterdir() if re.fullmatch(r"history\.db\.corrupt-\d+", one.name))
+    assert aside.read_bytes() == b"something else\n" * 500
+
+
+def test_a_full_disk_stops_what_is_shown_and_nothing_else(daemon: Daemon, tmp_path: Path) -> None:
+    """While nothing can be written the last durable page stays; afterwards everything is there, without a restart."""
+    path = tmp_path / "requests.jsonl"
+    daemon.breakable()
+    daemon.start()
+    daemon.wait_for_lines({"gateway": 100})
+    daemon.trigger.write_text(FULL)
+    with path.open("ab") as file:
+        file.writelines(line(sequence, time.time()) for sequence in range(100, 300))
+    until(lambda: daemon.samples().total("commit_errors_total") >= 2, "a commit has failed twice")
+    found = daemon.samples()
+    assert (found.total("requests_total"), found.total("lines_read_total")) == (100, 100)
+    daemon.trigger.unlink()
+    daemon.wait_for_lines({"gateway": 300})
+    assert daemon.samples().total("requests_total") == 300
+    assert daemon.stop()[0] == 0
 
 
 def test_a_silent_daemon_writes_next_to_nothing(daemon: Daemon) -> None:
