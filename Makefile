@@ -42,6 +42,10 @@ format: .venv/.stamp ## put the code in its one form
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
 
+faults: .venv/.stamp ## the long form of kills, rotations and refusals, some minutes; alone on the machine
+	@bash tests/prepare debian
+	@CAPWATCH_FAULTS=1 $(BIN)/pytest tests/end_to_end/faults
+
 bench: .venv/.stamp ## speed against mtail over a million lines, some minutes; alone on the machine
 	@bash tests/prepare debian
 	@$(BIN)/python -m tests.bench.mtail

@@ -118,7 +118,7 @@ class Texts:
     @classmethod
     def of(cls, values: Sequence[str | None]) -> Texts:
         """Code a sequence of texts in order of first appearance; texts in `MISSING` are ``None``."""
-        if values.count(None) == len(values):
+        if _silent(values):
             return cls(np.zeros(len(values), np.int64), [None])
         vocabulary = {name: code for code, name in enumerate(dict.fromkeys(values))}
         codes = np.fromiter(map(vocabulary.__getitem__, values), np.int64, len(values))
@@ -291,13 +291,18 @@ def _told(name: str | None) -> str | None:
 
 
 def _either(given: Sequence[object] | None, otherwise: Sequence[str | None]) -> Sequence[str | None]:
-    if given is None or given.count(None) == len(given):
+    if given is None or _silent(given):
         return otherwise
     return [one if key is None else str(key) for key, one in zip(given, otherwise, strict=True)]
 
 
+def _silent(values: Sequence[object]) -> bool:
+    """Whether a column tells nothing; one look is enough where its first row tells something."""
+    return not values or (values[0] is None and values.count(None) == len(values))
+
+
 def _floats(values: Sequence[object] | None, n: int) -> Floats:
-    if values is None or values.count(None) == n:
+    if values is None or _silent(values):
         return np.full(n, np.nan)
     return np.array(values, dtype=np.float64)
 

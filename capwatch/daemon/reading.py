@@ -147,6 +147,7 @@ class Reading:
         """Everything read since the last call, ready for a commit; with all the pipeline remembers where asked."""
         self.flush()
         self._heard = False
+        self._expire(self._clock())
         self.pipeline.tick(self._clock())
         sources = {}
         for reader in self.readers:
@@ -220,6 +221,17 @@ class Reading:
         self.pipeline.take(reader.origin(blocks[-1].lineage), decoded, self._clock())
         for block in blocks:
             reader.follower.taken(block)
+
+    def _expire(self, now: float) -> None:
+        """Give up records whose last part never came."""
+        for reader in self.readers:
+            if reader.source.wrapper == "none":
+                continue
+            for lineage, decoder in reader.decoders.items():
+                given_up = decoder.expire(now)
+                if given_up.read:
+                    reader.touched.add(lineage)
+                    self.pipeline.take(reader.origin(lineage), given_up, now)
 
     @staticmethod
     def _report(reader: Reader) -> None:

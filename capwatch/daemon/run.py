@@ -143,8 +143,9 @@ class Daemon:
             if self._committing.failed is not None:
                 self._failed = self._committing.failed
                 self._stop.set()
+        deadline = time.monotonic() + PATIENCE_S
         reading.join(PATIENCE_S)
-        whole = self._committing.stop(PATIENCE_S)
+        whole = self._committing.stop(max(LOOK_S, deadline - time.monotonic()))
         self._server.stop()
         self._control.stop()
         if not whole:

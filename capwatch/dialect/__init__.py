@@ -3,7 +3,7 @@
 A format on the shelf says only what is its own; everything that the contract asks of all of them lives here.
 """
 
-from capwatch.dialect.decode import Decoded, Decoder
+from capwatch.dialect.decode import PIECE, Decoded, Decoder
 from capwatch.dialect.settle import settle
 from capwatch.dialect.verdict import (
     DROP_REASONS,
@@ -21,6 +21,7 @@ from capwatch.dialect.verdict import (
 
 __all__ = [
     "DROP_REASONS",
+    "PIECE",
     "Decoded",
     "Decoder",
     "Drop",

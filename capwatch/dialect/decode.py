@@ -7,7 +7,7 @@ a reason, or held back as a part of a wrapped record until that resolves.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -73,14 +73,19 @@ class Decoder:
         self._scanner = form.scanner(options) if form.scanner else None
         self._reader = form.reader(options)
 
-    def decode(self, data: bytes, near: float) -> Decoded:
-        """Decode whole lines, in file order; a line feed after the last one is optional.
+    def decode(self, data: bytes | Iterable[bytes], near: float) -> Decoded:
+        """Decode whole lines, in file order.
 
-        ``near`` (s, epoch): see `Reader.read`; it is the time of records in dialects without a clock.
+        Args:
+            data: lines, the last one with or without its line feed; or pieces of about `PIECE` bytes of such lines,
+                each piece with all its line feeds.
+            near: s, epoch; see `Reader.read`. It is the time of records in dialects without a clock.
         """
         found = _Found()
-        for piece in _pieces(data):
+        for piece in _pieces(data) if isinstance(data, bytes) else data:
             self._piece(piece, near, found)
+        if not found.batches:
+            self._piece(b"", near, found)
         batch = found.batches[0] if len(found.batches) == 1 else Batch.join(found.batches)
         rows = np.concatenate(found.rows)
         for line, sample in found.samples:
@@ -89,6 +94,14 @@ class Decoder:
         if found.written:
             times = np.array([found.written.get(row, time) for row, time in zip(rows.tolist(), times, strict=True)])
         return _settled(batch, rows, times, found)
+
+    def expire(self, now: float) -> Decoded:
+        """What comes of records that stayed open too long at ``now`` (s, epoch), see `Parts.expire`; mostly nothing."""
+        found = _Found()
+        if self._wrapper is not None:
+            self._wrapper.expire(now)
+            found.released.update(self._wrapper.released())
+        return _settled(Batch.of([]), np.empty(0, np.int64), np.empty(0), found)
 
     def _piece(self, data: bytes, near: float, found: _Found) -> None:
         """Add what one piece holds."""

@@ -21,6 +21,8 @@ from capwatch.sketch import CELL_BITS, SLICE, SLICES, count, gather, series_of
 K = TypeVar("K")
 V = TypeVar("V")
 
+DENSE = 4
+"""Keys spread over at most this many times their number are counted in an array, which is cheaper than to sort them."""
 LASTING = -(1 << 40)
 """The slot of values that count for life only: too late or too early for the window."""
 
@@ -180,7 +182,15 @@ def by_slot(table: Table, slots: Ints, keys: Ints, values: Floats) -> dict[int, 
     if not len(slots):
         return {}
     oldest = int(slots.min())
-    packed, sums = gather((slots - oldest) << table.bits | keys, values)
+    packed = (slots - oldest) << table.bits | keys
+    width = int(packed.max()) + 1
+    if width <= DENSE * len(packed):
+        places = np.flatnonzero(np.bincount(packed, minlength=width))
+        counted = [np.bincount(packed, column, width)[places] for column in values.T]
+        sums: Floats = np.stack(counted, axis=1).astype(np.float64, copy=False)
+        packed = places
+    else:
+        packed, sums = gather(packed, values)
     found = packed >> table.bits
     inner = packed & ((1 << table.bits) - 1)
     cuts = [0, *(np.flatnonzero(found[1:] != found[:-1]) + 1).tolist(), len(found)]

@@ -51,11 +51,11 @@ class Flow:
         requests = groups.sums(np.ones(len(seen.batch)))
         into.add(FLOW, groups.pool, requests, requests)
         phases = residence(seen.batch)
-        into.add(PHASES, groups.pool, *(groups.sums(column) for column in phases.T))
+        into.add(PHASES, groups.pool, *map(groups.sums, phases))
         known = ~np.isnan(seen.batch["duration_s"])
         timely = known & seen.timely
         pool = seen.pool
-        into.add_slots(RECENT, seen.slot[timely], pool[timely], *phases[timely].T)
+        into.add_slots(RECENT, seen.slot[timely], pool[timely], *(column[timely] for column in phases))
         into.observe(RESIDENCE, pack(pool[known], index(seen.batch["duration_s"][known])), seen.slot[known])
         self._seconds(seen, into)
 
@@ -86,17 +86,20 @@ class Flow:
 
 
 def residence(batch: Batch) -> Floats:
-    """Seconds in each of `m.PHASES`, float64[n, 7], adding up to the duration; all 0 where that is unknown.
+    """Seconds in each of `m.PHASES`, float64[7, n], adding up to the duration; all 0 where that is unknown.
 
     What the log leaves unexplained is `other`; phases that add up to more than the duration are scaled down to it.
     """
-    phases = zeroed(np.stack([batch[name] for name in PHASE_FIELDS], axis=1))
+    phases = np.zeros((len(m.PHASES), len(batch)))
+    for phase, name in zip(phases, PHASE_FIELDS, strict=False):
+        np.copyto(phase, batch[name], where=~np.isnan(batch[name]))
     duration = zeroed(batch["duration_s"])
-    explained = phases.sum(axis=1)
+    explained = phases.sum(axis=0)
     over = explained > duration
-    phases[over] *= (duration[over] / explained[over])[:, None]
-    other = np.where(over, 0.0, np.maximum(duration - explained, 0.0))
-    return np.column_stack([phases, other])
+    if over.any():
+        phases[:, over] *= duration[over] / explained[over]
+    phases[-1] = np.where(over, 0.0, np.maximum(duration - explained, 0.0))
+    return phases
 
 
 class Seconds(NamedTuple):

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from capwatch.config.schema import Config, Source
-from capwatch.dialect import Decoded, Decoder
+from capwatch.dialect import PIECE, Decoded
 from capwatch.errors import UsageError
 from capwatch.eventclock import FUTURE_S
 from capwatch.ledger import Totals
@@ -166,18 +166,51 @@ def _decoded(config: Config, log: Log, size: int) -> Iterator[tuple[int, Decoded
     try:
         near = os.stat(log.path).st_mtime
         with opened(log.path) as stream:
-            for length, data, too_long, whole in blocks(stream, size, config.limits.line_bytes):
-                yield length, _judged(decoder, data, near, too_long, whole=whole)
+            pieces = _Pieces(blocks(stream, PIECE, config.limits.line_bytes), size)
+            while pieces.begin():
+                decoded = decoder.decode(pieces, near)
+                _drop(decoded, "too_long", pieces.too_long)
+                yield pieces.length, decoded
+            if pieces.cut:
+                decoded = decoder.decode(pieces.cut, near)
+                if decoded.dropped["malformed"]:
+                    decoded.dropped = Counter({"partial": 1})
+                yield 0, decoded
     except UNREADABLE as error:
         raise UsageError(f"{log.path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _judged(decoder: Decoder, data: bytes, near: float, too_long: int, *, whole: bool) -> Decoded:
-    decoded = decoder.decode(data, near)
-    if not whole and decoded.dropped["malformed"]:
-        decoded.dropped["malformed"] -= 1
-        decoded.dropped["partial"] += 1
-    if too_long:
-        decoded.dropped["too_long"] += too_long
-        decoded.read += too_long
-    return decoded
+class _Pieces:
+    """The next pieces of a file, read while they are decoded: never a block in memory, let alone a file."""
+
+    def __init__(self, pieces: Iterator[tuple[int, bytes, int, bool]], size: int) -> None:
+        self._pieces = pieces
+        self._size = size
+        self._next = next(pieces, None)
+        self.length = 0
+        """Bytes read for this block."""
+        self.too_long = 0
+        self.cut = b""
+        """The last line of the file, where it has no end."""
+
+    def begin(self) -> bool:
+        """Begin a block; False where the file has ended."""
+        self.length = self.too_long = 0
+        return self._next is not None
+
+    def __iter__(self) -> Iterator[bytes]:
+        while self._next is not None and self.length < self._size:
+            length, data, too_long, whole = self._next
+            self._next = next(self._pieces, None)
+            self.length += length
+            self.too_long += too_long
+            if whole:
+                yield data
+            else:
+                self.cut = data
+
+
+def _drop(decoded: Decoded, reason: str, lines: int) -> None:
+    if lines:
+        decoded.dropped[reason] += lines
+        decoded.read += lines

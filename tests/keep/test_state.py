@@ -257,6 +257,13 @@ def test_no_flipped_bit_gives_another_value(filled: Path) -> None:
     assert set(verdicts) == {"damaged", "whole"}
 
 
+def test_a_schema_that_is_no_text_is_damage(filled: Path) -> None:
+    """Bytes that SQLite's own message cannot even quote are damage, too."""
+    path = filled / "capwatch.db"
+    path.write_bytes(path.read_bytes().replace(b"NOT NULL", b"NOT N\xceLL"))
+    assert verdict(filled) == "damaged"
+
+
 @pytest.mark.parametrize("sixteenth", range(16))
 def test_a_cut_file_is_damaged(filled: Path, sixteenth: int) -> None:
     """A state cut at any sixteenth of its length is refused as damaged; empty is one of them."""

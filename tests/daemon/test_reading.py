@@ -1,0 +1,129 @@
+"""Reading: what it hands to a commit, when there is nothing to hand over, and what it remembers for another reading."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from capwatch.config.schema import Config, Source
+from capwatch.daemon.reading import Reading
+from capwatch.ledger import Totals
+from capwatch.pipeline import Pipeline
+from capwatch.tail.wake import NOTHING, Touched
+from tests.spine import NOW, samples
+
+STAMP = "2026-03-03T09:15:02.43Z stdout"
+
+
+class Daemon:
+    """Reading and what was committed of it, without a disk or a clock of its own."""
+
+    def __init__(self, *sources: Source) -> None:
+        self.now = NOW
+        self.config = Config(sources=sources)
+        pipeline = Pipeline(self.config)
+        self.totals: Totals = pipeline.totals()
+        self.reading = Reading(self.config, pipeline, {}, lambda: self.now)
+
+    def commit(self) -> None:
+        """Read what there is, and commit it."""
+        self.reading.poll(NOTHING, lambda: True)
+        self.totals.apply(self.reading.freeze(checkpoint=False).delta)
+
+    def reload(self, *sources: Source) -> None:
+        """Go on with other sources, as a reload does."""
+        config = replace(self.config, sources=sources)
+        old, pipeline = self.reading, Pipeline(config, self.reading.pipeline.names)
+        pipeline.inherit(old.pipeline)
+        self.reading = Reading(config, pipeline, old.states(), lambda: self.now)
+        old.close()
+
+    def value(self, name: str, **where: str) -> float:
+        """The sum of all samples of a name (without prefix) with these labels."""
+        found = samples(self.reading.pipeline, self.totals)
+        return sum(
+            value
+            for (one, labels), value in found.items()
+            if one == f"capwatch_{name}" and where.items() <= dict(labels).items()
+        )
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A log with one request."""
+    path = tmp_path / "log"
+    path.write_text(request())
+    return path
+
+
+@pytest.fixture
+def daemon(path: Path) -> Iterator[Daemon]:
+    """A daemon that has read it."""
+    found = Daemon(source(path))
+    found.commit()
+    yield found
+    found.reading.close()
+
+
+def source(path: Path, name: str = "log") -> Source:
+    """A source on one file, from its beginning."""
+    return Source(name=name, path=(str(path),), format="jsonl", start="beginning")
+
+
+def request() -> str:
+    """One line."""
+    return json.dumps({"finished_at": NOW, "tenant": "acme", "outcome": "ok"}) + "\n"
+
+
+def test_time_that_goes_by_is_no_news(daemon: Daemon) -> None:
+    """Nothing has to be committed while nothing is written."""
+    daemon.now += 60
+    daemon.reading.poll(NOTHING, lambda: True)
+    assert not daemon.reading.has_news()
+
+
+def test_an_unfinished_line_is_news(daemon: Daemon, path: Path) -> None:
+    """It is no line yet, but bytes that lag behind."""
+    with path.open("a") as file:
+        file.write("{")
+    daemon.reading.poll(Touched(written=frozenset({str(path)})), lambda: True)
+    assert daemon.reading.has_news()
+
+
+def test_what_was_committed_is_no_news(daemon: Daemon, path: Path) -> None:
+    """A line is news until it has been handed over."""
+    path.write_text(request() * 2)
+    daemon.reload(source(path))
+    daemon.reading.poll(NOTHING, lambda: True)
+    before = daemon.reading.has_news()
+    daemon.commit()
+    assert (before, daemon.reading.has_news(), daemon.value("requests_total")) == (True, False, 2)
+
+
+def test_a_source_that_was_taken_out_goes_on_where_it_stood(daemon: Daemon, path: Path) -> None:
+    """Put back by a later reload it is not counted again."""
+    daemon.reload()
+    daemon.commit()
+    with path.open("a") as file:
+        file.write(request())
+    daemon.reload(source(path))
+    daemon.commit()
+    assert daemon.value("lines_read_total", source="log") == 2
+
+
+def test_a_record_whose_last_part_never_comes_is_given_up(tmp_path: Path) -> None:
+    """After a minute the parts of a container's line are a drop and skipped lines, though no other line comes."""
+    path = tmp_path / "0.log"
+    path.write_text(f"{STAMP} P begun\n{STAMP} P and never ended\n")
+    daemon = Daemon(replace(source(path), wrapper="cri"))
+    daemon.commit()
+    held = daemon.value("lines_read_total")
+    daemon.now += 61
+    daemon.commit()
+    daemon.reading.close()
+    counts = [daemon.value(f"lines_{one}_total") for one in ("read", "counted", "skipped", "dropped")]
+    assert (held, counts, daemon.value("lines_dropped_total", reason="partial")) == (0, [2, 0, 1, 1], 1)
