@@ -36,8 +36,8 @@ from capwatch.web import Server
 
 PATIENCE_S: Final = 4.0
 """A stop ends within five seconds, whatever the backlog (reliability: SIGTERM)."""
-BOUND: Final = 2_000_000
-"""Lines read but not durable, after which reading stops: the log is the buffer. About 500 MB of increments."""
+BOUND: Final = 1_000_000
+"""Lines read but not durable, after which reading stops: the log is the buffer. Some 310 MB of increments."""
 LONGEST_NOTE: Final = 2000
 """Characters of a deploy note."""
 LOOK_S: Final = 0.5

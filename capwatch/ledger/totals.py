@@ -210,8 +210,8 @@ class Totals:
             parts |= {f"recent/{name}/{slot}": list(cells) for slot, cells in window.slices().items()}
         for name, rolling in self._rolling.items():
             parts |= {f"rolling/{name}/{slot}": list(cells.arrays()) for slot, cells in rolling.items()}
-        for one in self.closed:
-            parts[f"closed/{one.table}/{one.slot}"] = [one.sums.keys, one.sums.values, *one.cells.arrays()]
+        for number, one in enumerate(self.closed):
+            parts[f"closed/{one.table}/{one.slot}/{number}"] = [one.sums.keys, one.sums.values, *one.cells.arrays()]
         return parts
 
     def load(self, parts: Mapping[str, Any]) -> None:
@@ -220,6 +220,7 @@ class Totals:
         for name, part in parts.items():
             kind, _, rest = name.partition("/")
             table, _, slot = rest.partition("/")
+            slot = slot.partition("/")[0]
             if kind == "sums" and table in self._sums and self._fits(table, part[1]):
                 self._sums[table].add(*part)
             elif kind == "slots" and table in self._slots and self._fits(table, part[1]):

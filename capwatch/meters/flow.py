@@ -19,7 +19,7 @@ from capwatch.sketch import SLICE, SLICES, index, pack, quantiles
 FLOW = Table((POOL,), "flow", ("arrivals", "departures"))
 PHASES = Table((POOL,), "phases", m.PHASES)
 RECENT = Table((POOL,), "recent_phases", m.PHASES, slot_s=SLICE, slots=SLICES)
-SECONDS = Table((POOL,), "seconds", ("arrivals", "departures"), slot_s=1, slots=1560, closes=True)
+SECONDS = Table((POOL,), "seconds", ("arrivals", "departures", "cost"), slot_s=1, slots=1560, closes=True)
 """Counts by second of the last 26 minutes: five minutes, behind them residences of `MOST_S`, and what may be late."""
 MEASURED = Table((POOL, ENGINE), "measured", ("requests", "samples"), slot_s=SLICE, slots=SLICES)
 """Requests waiting or running in each engine replica, summed over its samples of the last five minutes."""
@@ -64,9 +64,10 @@ class Flow:
         started = seen.batch["started_at"]
         started = np.where(np.isnan(started), seen.event_at, np.maximum(started, seen.event_at - MOST_S))
         pool = seen.pool[seen.timely]
-        for times, row in ((started, (1.0, 0.0)), (seen.event_at, (0.0, 1.0))):
-            second = np.floor(times[seen.timely]).astype(np.int64)
-            into.add_slots(SECONDS, second, pool, *(np.full(len(pool), one) for one in row))
+        nothing, one = np.zeros(len(pool)), np.ones(len(pool))
+        came, went = (np.floor(times[seen.timely]).astype(np.int64) for times in (started, seen.event_at))
+        into.add_slots(SECONDS, came, pool, one, nothing, nothing)
+        into.add_slots(SECONDS, went, pool, nothing, one, seen.cost.total[seen.timely])
 
     def show(self, totals: Totals) -> Iterable[Series]:
         """See `capwatch.seen.Meter`."""
@@ -154,7 +155,7 @@ def _seconds(totals: Totals) -> Seconds:
     slots = totals.slots(SECONDS)
     second = np.repeat(np.array([*slots], np.int64), [len(sums.keys) for sums in slots.values()])
     pools = np.concatenate([np.empty(0, np.int64), *(sums.keys for sums in slots.values())])
-    arrivals, departures = np.concatenate([np.empty((0, 2)), *(sums.values for sums in slots.values())]).T
+    arrivals, departures = np.concatenate([np.empty((0, 2)), *(sums.values[:, :2] for sums in slots.values())]).T
     return Seconds(second, pools, arrivals, departures)
 
 

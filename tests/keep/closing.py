@@ -41,8 +41,8 @@ def rollup(names: Names, at: int, requests: Requests) -> Closed:
     return Closed("rollup", at // FIVE, sums, Cells(*count(pack(series, index(queue)))))
 
 
-def second(names: Names, at: int, pools: dict[str, tuple[float, float]]) -> Closed:
-    """A closed second with arrivals and departures by pool."""
+def second(names: Names, at: int, pools: dict[str, tuple[float, ...]]) -> Closed:
+    """A closed second with arrivals, departures and cost by pool."""
     sums = Sums(len(SECONDS.columns))
     rows = sorted((names.id(POOL.name, pool), row) for pool, row in pools.items())
     sums.add(np.array([key for key, _ in rows]), np.array([row for _, row in rows], np.float64))
@@ -58,7 +58,7 @@ def combination(names: Names, tenant: str) -> int:
 def told(names: Names, number: int) -> list[Closed]:
     """What the process tells at its step ``number``: five minutes with as many requests, and a second of them."""
     at = START + number * FIVE
-    return [rollup(names, at, [("acme", 0.25)] * number + [("zen", 1.5)]), second(names, at, {"p": (number, 1)})]
+    return [rollup(names, at, [("acme", 0.25)] * number + [("zen", 1.5)]), second(names, at, {"p": (number, 1, 0.5)})]
 
 
 def main(folder: str) -> None:

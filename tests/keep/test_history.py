@@ -66,15 +66,15 @@ def requests(slot: Slot) -> dict[str, tuple[float, float]]:
 
 def test_seconds_come_back_by_pool(history: History, names: Names) -> None:
     """Counts by second of one pool, in order, from a time to before another; seconds without an event are absent."""
-    history.keep([second(names, START + n, {"p": (n, 1), "q": (7, 7)}) for n in (3, 1, 2, 6)], names, START)
+    history.keep([second(names, START + n, {"p": (n, 1, 0.5), "q": (7, 7, 7)}) for n in (3, 1, 2, 6)], names, START)
     at, counts = history.seconds("p", START + 2, START + 6)
-    assert ((at - START).tolist(), counts.tolist()) == ([2, 3], [[2, 1], [3, 1]])
+    assert ((at - START).tolist(), counts.tolist()) == ([2, 3], [[2, 1, 0.5], [3, 1, 0.5]])
 
 
 def test_no_seconds(history: History) -> None:
-    """A pool that nothing is known of has no rows, in two columns."""
+    """A pool that nothing is known of has no rows, in all columns."""
     at, counts = history.seconds("nobody", 0, START)
-    assert (at.shape, counts.shape) == ((0,), (0, 2))
+    assert (at.shape, counts.shape) == ((0,), (0, 3))
 
 
 def test_rollups_come_back_with_names_and_sketches(history: History, names: Names) -> None:
@@ -100,15 +100,15 @@ def test_what_is_told_again_changes_nothing(history: History, names: Names) -> N
 
 def test_a_second_told_again_in_part_stays_whole(history: History, names: Names) -> None:
     """An arrival that is known only after its second has closed does not take its place."""
-    history.keep([second(names, START, {"p": (5, 3)})], names, START)
-    history.keep([second(names, START, {"p": (1, 0)})], names, START)
-    assert history.seconds("p", START, START + 1)[1].tolist() == [[5, 3]]
+    history.keep([second(names, START, {"p": (5, 3, 2.5)})], names, START)
+    history.keep([second(names, START, {"p": (1, 0, 0)})], names, START)
+    assert history.seconds("p", START, START + 1)[1].tolist() == [[5, 3, 2.5]]
 
 
 def test_all_of_it_or_nothing(history: History, names: Names) -> None:
     """Where one slot cannot be kept, none of the call is."""
     before = content(history)
-    mistaken = second(Names(), START, {"p": (1, 1)})
+    mistaken = second(Names(), START, {"p": (1, 1, 0.5)})
     mistaken.sums.values = np.zeros((1, 7))
     with pytest.raises(sqlite3.Error):
         history.keep([*closed_at(names, 3), mistaken], names, START)
@@ -206,7 +206,7 @@ def test_what_comes_after_folding_is_added(history: History, names: Names) -> No
 
 def test_seconds_go_after_15_days(history: History, names: Names) -> None:
     """A second older than 15 days is not there any more."""
-    history.keep([second(names, START + n, {"p": (1, 1)}) for n in range(3)], names, START + 15 * DAY + 1)
+    history.keep([second(names, START + n, {"p": (1, 1, 0.5)}) for n in range(3)], names, START + 15 * DAY + 1)
     assert (history.seconds("p", 0, START + DAY)[0] - START).tolist() == [1, 2]
 
 
@@ -230,7 +230,9 @@ def noisy(names: Names, history: History, hours: int) -> None:
         at = START + hour * HOUR
         some = [[(f"t{chance.randrange(40)}", chance.expovariate(1)) for _ in range(150)] for _ in range(12)]
         closed = [rollup(names, at + n * FIVE, one) for n, one in enumerate(some)]
-        history.keep([*closed, *(second(names, at + n, {"p": (1, 1)}) for n in range(0, HOUR, 40))], names, at + HOUR)
+        history.keep(
+            [*closed, *(second(names, at + n, {"p": (1, 1, 0.5)}) for n in range(0, HOUR, 40))], names, at + HOUR
+        )
 
 
 def test_the_oldest_detail_goes_first(tmp_path: Path, names: Names) -> None:
