@@ -64,7 +64,7 @@ def without_level(spine: Spine) -> dict[Any, float]:
 
 
 @given(st.sampled_from([*WHOLE]), st.lists(st.integers(0, 120), max_size=8), st.lists(st.booleans(), max_size=9))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_the_merge_of_parts_is_the_whole(seed: int, cuts: list[int], commits: list[bool]) -> None:
     """Any split into batches, any grouping of batches into commits: the same page, floats to 1e-9."""
     spine = Spine(CONFIG)
@@ -78,7 +78,7 @@ def test_the_merge_of_parts_is_the_whole(seed: int, cuts: list[int], commits: li
 
 
 @given(st.sampled_from([*WHOLE]), st.integers(0, 120))
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_a_restart_in_the_middle_changes_nothing(seed: int, cut: int) -> None:
     """What is saved is all there is."""
     begun, straight = Spine(CONFIG), Spine(CONFIG)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capwatch.config.schema import Config, Match, Slo
@@ -121,6 +121,7 @@ TOLD = st.fixed_dictionaries(
 
 
 @given(st.lists(TOLD, min_size=1, max_size=30))
+@settings(max_examples=30)
 def test_verdicts_add_up_to_requests(told: list[dict[str, Any]]) -> None:
     """Law 4: per tenant and route, whatever is known of the requests."""
     targets = (Slo(Match(route=("/x",)), 0.5, 0.05, 3.0), Slo(Match(route=("/y",)), ttft=0.5))

@@ -99,7 +99,10 @@ class Committing:
             self._stopping = True
             self._wanted.notify()
         self._thread.join(patience)
-        return not self._thread.is_alive() and self._package is None
+        if self._thread.is_alive():
+            return False
+        self._history.close()
+        return self._package is None
 
     def _run(self) -> None:
         try:

@@ -58,7 +58,7 @@ class _Part:
 
 
 def replay(
-    config: Config, logs: Sequence[Log], now: float, *, step: float | None = None
+    config: Config, logs: Sequence[Log], now: float, *, step: float | None = None, kept: bool = False
 ) -> Iterator[tuple[Pipeline, Totals, int]]:
     """Read files to their end; now and then yield the pipeline, the totals so far and the bytes read so far.
 
@@ -69,11 +69,12 @@ def replay(
             totals only.
         step: where given, yield at every multiple of it that the event clock passes, with all that happened until
             then and nothing that happened later.
+        kept: see `Pipeline`; native histograms are there only where it is true.
 
     Raises:
         UsageError: a file cannot be read.
     """
-    pipeline = Pipeline(config, kept=False)
+    pipeline = Pipeline(config, kept=kept)
     totals = pipeline.totals()
     done = pending = last = 0
     for part in _merged(config, logs, now, step):

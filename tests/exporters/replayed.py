@@ -50,5 +50,5 @@ def totals(folder: Path, log: Sequence[Row]) -> tuple[Totals, list[Series]]:
     path = folder / "log.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in log))
     config = parse(CONFIG, "capwatch.yml", {}, formats=frozenset({"jsonl"}), is_root=True)
-    *_, (pipeline, found, _) = replay(config, [Log(str(path), config.sources[0], counts=True)], NOW)
+    *_, (pipeline, found, _) = replay(config, [Log(str(path), config.sources[0], counts=True)], NOW, kept=True)
     return found, view(pipeline.meters, found)
