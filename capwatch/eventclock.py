@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -41,6 +41,8 @@ class EventClock:
     """The wall clock when records last moved it, or when it last ran on by itself."""
     heard_at: float = 0.0
     """The newest thing that an engine told."""
+    newest: dict[int, float] = field(default_factory=dict)
+    """The newest event of each source, by its number."""
 
     def reached(self, now: float) -> float:
         """The event clock; before the first event, the wall clock."""
@@ -59,6 +61,13 @@ class EventClock:
         self.at = max(self.at, float(running[-1]))
         self.told_at = now
         return Timed(late, timely, _slots(timely, slice_), _slots(kept, five))
+
+    def note(self, source: int, event_at: Floats, now: float) -> float | None:
+        """The newest event of a source, these among them that are not in the future; None before the first."""
+        told = event_at[event_at <= now + FUTURE_S]
+        if len(told):
+            self.newest[source] = max(self.newest.get(source, 0.0), float(told.max()))
+        return self.newest.get(source)
 
     def run_on(self, now: float) -> bool:
         """Go on with the wall clock while the logs are silent, and with what engines tell; whether time has passed.

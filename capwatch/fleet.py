@@ -5,6 +5,7 @@ Busy, idle and unknown are three states: an engine known to be silent is not one
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -34,8 +35,9 @@ class Replica(msgspec.Struct, array_like=True):
     """One engine replica as it last was; None is not told, or withdrawn."""
 
     at: float
-    """s, epoch, of the last sample."""
+    """s, epoch, of the last sample; 0 before the first."""
     patience: float
+    """Seconds until its values are withdrawn; infinite where whoever asks the engine says so."""
     state: str
     values: dict[str, float]
 
@@ -83,7 +85,7 @@ class Fleet:
             return self._withdraw(pool, engine, known) if known else None
         told = {name: value for name in GAUGES if (value := getattr(sample, name)) is not None}
         preemptions, starts = sample.preemptions or 0.0, sample.starts or 0.0
-        if known is None:
+        if known is None or not known.at:
             known = self._replicas[pool, engine] = Replica(sample.at, patience, "unknown", {})
             starts = 0.0  # a start is a restart only of an engine that was known
         elif sample.at < known.at:
@@ -95,6 +97,13 @@ class Fleet:
         if told.keys() - LASTING or state is not None:
             known.state = state or _state(known.values)
         return News(pool, engine, known, preemptions, starts)
+
+    def expect(self, engines: Iterable[tuple[str, str]]) -> list[News]:
+        """Know nothing of these (pool, engine), which are about to be asked; nor of any that was asked before."""
+        asked = {key: replica for key, replica in self._replicas.items() if replica.patience == math.inf}
+        for key in engines:
+            asked[key] = self._replicas.setdefault(key, Replica(0.0, math.inf, "unknown", {}))
+        return [self._withdraw(*key, replica) for key, replica in asked.items()]
 
     def expire(self, clock: float) -> list[News]:
         """Withdraw what is too old at this event time (s, epoch)."""

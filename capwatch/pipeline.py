@@ -18,17 +18,16 @@ from capwatch.dedupe import Seen as SeenIds
 from capwatch.dialect import Decoded
 from capwatch.dialect.vocabulary import replica_name
 from capwatch.eventclock import FUTURE_S, EventClock
-from capwatch.fleet import PATIENCE_S, Fleet
+from capwatch.hearing import Hearing
 from capwatch.joins import Joins
 from capwatch.labels import Labels, own
 from capwatch.ledger import CLASS, LASTING, POOL, SOURCE, Delta, Gathering, Names, Table, Totals
 from capwatch.meters import commits, coverage, files, rollup, shelf, sources
-from capwatch.meters import engine as fleet
 from capwatch.meters.classes import COUNTS
 from capwatch.meters.costs import ABANDONED, COST
-from capwatch.meters.flow import FLOW, PHASES, book_measured
+from capwatch.meters.flow import FLOW, PHASES
 from capwatch.meters.requests import TOKENS
-from capwatch.record import Batch, Bools, EngineSample, Floats, Ints, zeroed
+from capwatch.record import Batch, Bools, Floats, Ints, zeroed
 from capwatch.seen import Groups, Meter, Seen
 
 
@@ -73,11 +72,11 @@ class Pipeline:
             secret=secret,
             hash_tenants=hashed,
         )
-        self._fleet = Fleet()
         self._ids = SeenIds(config.dedupe.window, None if kept else hash)
         self._joins = Joins()
         self._kept = kept
         self._into = Gathering(self.names, natives=kept)
+        self.engines = Hearing(self._into, self._time)
         self.secret = secret
         self.pending = 0
         """Lines taken since the last freeze."""
@@ -107,9 +106,10 @@ class Pipeline:
         lost = _lines_lost(decoded, repeated)
         self.pending += decoded.read
         for _, sample in decoded.samples:
-            self.hear(origin.pool or DEFAULT_POOL, replica_name(origin.engine, sample.engine), sample)
+            self.engines.hear(origin.pool or DEFAULT_POOL, replica_name(origin.engine, sample.engine), sample)
         counts = (decoded.read, decoded.counted - lost, decoded.skipped + lost)
         sources.lines(self._into, source, counts, decoded.dropped)
+        self._note(source, decoded, now)
         rows = np.flatnonzero(~repeated)
         if not origin.counts:
             self._hold(origin, batch, rows, now)
@@ -145,39 +145,11 @@ class Pipeline:
         sources.overflow(self._into, self._labels.overflow)
         self._labels.overflow = {}
 
-    def hear(
-        self,
-        pool: str,
-        engine: str,
-        sample: EngineSample | None,
-        *,
-        patience: float = PATIENCE_S,
-        state: str | None = None,
-        grown: Mapping[str, float] | None = None,
-    ) -> None:
-        """Take in what an engine told, see `Fleet.hear`.
-
-        ``grown`` is by how much its counters grew since it was heard before, see `Vocabulary.counters`.
-        """
-        if sample is not None and sample.at is not None:
-            self._time.heard_at = max(self._time.heard_at, sample.at)
-        news = self._fleet.hear(pool, engine, sample, patience=patience, state=state)
-        if news is None:
-            return
-        fleet.book(self._into, news)
-        if sample is not None and sample.at is not None and grown:
-            number = self.names.id(POOL.name, pool)
-            coverage.book_counts(self._into, number, sample.at, grown.get("requests", 0.0))
-            fleet.book_recomputed(self._into, number, grown.get("recomputed_tokens"))
-        if sample is not None and sample.running is not None and sample.waiting is not None and sample.at is not None:
-            book_measured(self._into, pool, engine, sample.at, sample.running + sample.waiting)
-
     def tick(self, now: float) -> None:
         """Let the event clock run on, see `EventClock.run_on`, and withdraw what is too old."""
         if self._time.run_on(now):
             self._sweep()
-            for news in self._fleet.expire(self.clock):
-                fleet.book(self._into, news)
+            self.engines.expire()
 
     def book_files(self, source: str, numbers: tuple[float, ...], lost: Mapping[str, int]) -> None:
         """Set what a follower tells of a source's files, see `capwatch.meters.files.book`."""
@@ -195,7 +167,8 @@ class Pipeline:
     def inherit(self, other: Pipeline) -> None:
         """Go on from another pipeline of the same names: what it gathered and has not frozen counts here."""
         other._into.add_to(self._into)
-        self.pending, self._time, self._joins = other.pending, other._time, other._joins
+        self.pending, self._joins = other.pending, other._joins
+        self._time = self.engines.time = other._time
         self._ids.inherit(other._ids)
 
     def news(self) -> Mapping[str, Any]:
@@ -210,23 +183,27 @@ class Pipeline:
         self._ids.absorb(news["ids"])
         self._joins.absorb(news["joins"])
         self._time.at = max(self.clock, delta.clock)
+        told, at = delta.levels.get(sources.LAST_EVENT.name, nothing)
+        self._time.newest |= {} if at is None else dict(zip(told.tolist(), at[:, 0].tolist(), strict=True))
 
     def save(self) -> Mapping[str, object]:
         """What the pipeline remembers beside the totals, as plain builtins."""
         return {
             "clock": self.clock,
+            "newest": list(self._time.newest.items()),
             "labels": self._labels.save(),
             "ids": list(self._ids.save().items()),
-            "fleet": self._fleet.save(),
+            "fleet": self.engines.save(),
             "joins": self._joins.save(),
         }
 
     def load(self, saved: Mapping[str, object]) -> None:
         """Remember again what `save` gave."""
         self._time.at = saved["clock"]  # type: ignore[assignment]
+        self._time.newest = dict(saved["newest"])  # type: ignore[call-overload]
         self._labels.load(saved["labels"])  # type: ignore[arg-type]
         self._ids.load(saved["ids"])  # type: ignore[arg-type]
-        self._fleet.load(saved["fleet"])  # type: ignore[arg-type]
+        self.engines.load(saved["fleet"])  # type: ignore[arg-type]
         self._joins.load(saved["joins"])  # type: ignore[arg-type]
 
     def _begin(self, config: Config) -> None:
@@ -239,6 +216,13 @@ class Pipeline:
         both = COUNTS.pack(np.repeat(pools, len(classes)), np.tile(classes, len(pools)))
         for table, keys in ((FLOW, pools), (PHASES, pools), (ABANDONED, pools), (COUNTS, both)):
             into.add(table, keys, *(np.zeros(len(keys)) for _ in table.columns))
+
+    def _note(self, source: int, decoded: Decoded, now: float) -> None:
+        """Note the newest event of a source."""
+        told = [sample.at for _, sample in decoded.samples if sample.at is not None]
+        newest = self._time.note(source, np.concatenate([decoded.batch.event_at, np.array(told)]), now)
+        if newest is not None:
+            sources.newest(self._into, source, newest)
 
     def _grouped(self, classified: Classified, worth: Floats, counted: Bools, clock: float) -> Groups:
         """Give each group its names, by what those of its requests that count are worth."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -100,3 +101,21 @@ def test_the_fleet_is_remembered() -> None:
         fleet.save(),
         1.0,
     ] or again.save() != fleet.save()
+
+
+def test_engines_that_are_asked_are_unknown_until_they_answer() -> None:
+    """Also those that answered before a restart: nobody withdraws what an engine told that is gone meanwhile."""
+    before = Fleet()
+    before.hear("chat", "vllm-0", EngineSample(at=AT, running=3.0), patience=math.inf)
+    before.hear("chat", "logged", EngineSample(at=AT, running=3.0))
+    fleet = Fleet()
+    fleet.load(before.save())
+    news = fleet.expect([("chat", "vllm-0"), ("chat", "vllm-1")])
+    assert [(one.engine, one.replica.state, one.replica.values) for one in news] == [
+        ("vllm-0", "unknown", {}),
+        ("vllm-1", "unknown", {}),
+    ]
+    assert hear(fleet, AT + 1, running=1.0, starts=1.0).restarts == 1.0
+    first = fleet.hear("chat", "vllm-1", EngineSample(at=AT, running=1.0, starts=1.0), patience=math.inf)
+    assert first is not None
+    assert [first.replica.state, first.restarts] == ["busy", 0.0]

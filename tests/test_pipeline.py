@@ -55,12 +55,7 @@ def whole(seed: int) -> dict[Any, float]:
     """What the page shows when all comes in one batch."""
     spine = Spine(CONFIG)
     spine.feed(*WHOLE[seed])
-    return without_level(spine)
-
-
-def without_level(spine: Spine) -> dict[Any, float]:
-    """The samples that are sums; when a source last told something is none."""
-    return {key: value for key, value in spine.samples().items() if "last_event" not in key[0]}
+    return spine.samples()
 
 
 @given(st.sampled_from([*WHOLE]), st.lists(st.integers(0, 120), max_size=8), st.lists(st.booleans(), max_size=9))
@@ -74,7 +69,7 @@ def test_the_merge_of_parts_is_the_whole(seed: int, cuts: list[int], commits: li
         if number < len(commits) and commits[number]:
             spine.commit()
     spine.commit()
-    assert without_level(spine) == pytest.approx(whole(seed), rel=1e-9, abs=1e-9)
+    assert spine.samples() == pytest.approx(whole(seed), rel=1e-9, abs=1e-9)
 
 
 @given(st.sampled_from([*WHOLE]), st.integers(0, 120))
@@ -92,6 +87,20 @@ def test_a_restart_in_the_middle_changes_nothing(seed: int, cut: int) -> None:
     for spine in (again, straight):
         spine.feed(*WHOLE[seed][cut:])
     assert again.samples() == pytest.approx(straight.samples(), rel=1e-12)
+
+
+def test_the_newest_event_of_a_source_never_goes_back() -> None:
+    """Not by a late record, nor after a restart; one of the future is no news."""
+    spine = Spine(CONFIG)
+    key = ("capwatch_source_last_event_timestamp_seconds", (("source", "log"),))
+    spine.feed(request(finished_at=NOW), now=NOW)
+    spine.feed(request(finished_at=NOW - 3600), request(finished_at=NOW + 7200), now=NOW)
+    assert spine.samples()[key] == NOW
+    pipeline = Pipeline(CONFIG, spine.pipeline.names)
+    pipeline.load(spine.pipeline.save())
+    spine.pipeline = pipeline
+    spine.feed(request(finished_at=NOW - 3600), now=NOW)
+    assert spine.samples()[key] == NOW
 
 
 def test_a_delta_survives_its_bytes() -> None:
@@ -115,7 +124,7 @@ def test_what_a_reload_finds_half_done_is_not_lost() -> None:
     new.inherit(spine.pipeline)
     spine.pipeline = new
     spine.feed(*WHOLE[0][50:])
-    assert without_level(spine) == pytest.approx(without_level(straight), rel=1e-9, abs=1e-9)
+    assert spine.samples() == pytest.approx(straight.samples(), rel=1e-9, abs=1e-9)
 
 
 def test_series_of_pools_and_sources_start_at_zero() -> None:

@@ -120,12 +120,12 @@ def _of_counting(config: Config, engine_formats: frozenset[str]) -> Iterator[str
 
 
 def _of_pools(config: Config) -> Iterator[str]:
-    for pool in config.pools:
-        if pool.assumed:
-            yield (
-                f"pools: {pool.name} assumes {pool.prefill_tokens_per_second:g} prefill and"
-                f" {pool.decode_tokens_per_second:g} decode tokens/s; measure them with capwatch calibrate"
-            )
+    assumed = [pool.name for pool in config.pools if pool.assumed]
+    if assumed:
+        yield (
+            f"pools: {', '.join(assumed)}: prefill_tokens_per_second and decode_tokens_per_second are assumed, so costs"
+            " are guesses; set them to what one replica does"
+        )
     for index, engine in enumerate(config.engines):
         if engine.patience < engine.interval:
             yield f"engines[{index}].patience: shorter than interval; every value is withdrawn before the next comes"

@@ -49,6 +49,8 @@ class Reader:
     touched: set[str] = field(default_factory=set)
     """Lineages decoded since the last freeze."""
     problems: frozenset[str] = frozenset()
+    looked: bool = False
+    """Whether its files were looked for at all."""
     frozen: tuple[Saved, Status] | None = None
     """What the follower told at the last freeze."""
 
@@ -102,9 +104,9 @@ class Reading:
         self._others = {name: state for name, state in states.items() if name not in configured}
         self.readers = [_reader(config, one, role[one.name] == "count", states) for one in config.sources]
         self._told: SimpleQueue[Sequence[Told]] = SimpleQueue()
-        self._poller = (
-            Poller(Scraper(map(Target.of, config.engines)), self._told.put, clock) if config.engines else None
-        )
+        targets = [*map(Target.of, config.engines)]
+        pipeline.engines.expect((target.pool, target.engine) for target in targets)
+        self._poller = Poller(Scraper(targets), self._told.put, clock) if targets else None
         self._heard = False
         """Whether engines have told anything since the last freeze."""
         if self._poller is not None:
@@ -204,7 +206,7 @@ class Reading:
         while not self._told.empty():
             self._heard = True
             for told in self._told.get():
-                self.pipeline.hear(
+                self.pipeline.engines.hear(
                     told.pool, told.engine, told.sample, patience=math.inf, state=told.state, grown=told.grown
                 )
 
@@ -236,7 +238,12 @@ class Reading:
 
     @staticmethod
     def _report(reader: Reader) -> None:
-        problems = frozenset(reader.follower.status().problems)
+        status = reader.follower.status()
+        if not reader.looked:
+            reader.looked = True
+            passed = f", {status.bytes_skipped} bytes passed over" if status.bytes_skipped else ""
+            _log.info("source %s: files found: %d%s", reader.source.name, status.files, passed)
+        problems = frozenset(status.problems)
         for problem in problems - reader.problems:
             _log.warning("source %s: cannot be read: %s", reader.source.name, problem)
         reader.problems = problems

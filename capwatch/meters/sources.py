@@ -30,13 +30,11 @@ class Sources:
     sketches = ()
 
     def measure(self, seen: Seen, into: Gathering) -> None:
-        """Count finished requests without token counts, and note the newest event of the source."""
+        """Count finished requests without token counts."""
         batch = seen.batch
         unknown = (batch.outcome == OUTCOMES.index("ok")) & (batch.usage == USAGES.index("missing"))
         source = np.array([seen.source])
         into.add(RECORDS, source, np.array([unknown.sum()]), np.zeros(1))
-        if seen.timely.any():
-            into.set(LAST_EVENT, source, seen.event_at[seen.timely].max(keepdims=True))
 
     def show(self, totals: Totals) -> Iterable[Series]:
         """See `capwatch.seen.Meter`."""
@@ -71,6 +69,11 @@ def lines(into: Gathering, source: int, counts: tuple[int, int, int], dropped: M
 def late(into: Gathering, source: int, count: int) -> None:
     """Book records that came too late for the window."""
     into.add(RECORDS, np.array([source]), np.zeros(1), np.array([float(count)]))
+
+
+def newest(into: Gathering, source: int, at: float) -> None:
+    """Set when (s, epoch) the newest event of a source was."""
+    into.set(LAST_EVENT, np.array([source]), np.array([at]))
 
 
 def overflow(into: Gathering, spilled: Mapping[str, float]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
@@ -15,6 +16,9 @@ TIMEOUT_S: Final = 5.0
 """An engine that needs longer for its page is as good as silent: its gauges would be of another moment."""
 MOST_WAITING: Final = 32
 """Fetches at the same time; beyond that, fetches wait for the slow ones, each of them bounded by the timeout."""
+
+
+_log = logging.getLogger(__name__)
 
 
 class Poller:
@@ -65,7 +69,7 @@ class Poller:
                 if answer is None:
                     pool.shutdown(cancel_futures=True)
                     return
-                self._tell(self._scraper.take(*answer, self._clock()))
+                self._take(*answer)
 
     def _ask(self, target: Target) -> None:
         page: str | Failure = Failure("fetch failed")
@@ -73,6 +77,15 @@ class Poller:
             page = self._get(target.url, min(TIMEOUT_S, target.patience))
         finally:
             self._answers.put((target, page))
+
+    def _take(self, target: Target, page: str | Failure) -> None:
+        before = self._scraper.failures.get(target)
+        self._tell(self._scraper.take(target, page, self._clock()))
+        after = self._scraper.failures.get(target)
+        if after and after != before:
+            _log.warning("engine %s: cannot be scraped: %s", target.engine, after)
+        elif before and not after:
+            _log.info("engine %s: scraped again", target.engine)
 
     def _tell(self, news: Sequence[Told]) -> None:
         if news:

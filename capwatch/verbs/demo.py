@@ -2,7 +2,7 @@
 
 Twelve replicas answer eight requests a second for twelve tenants. After two minutes the scenario's change comes, at
 the same rate: new-tenant turns the mix from 85/14/1 to 80/12/8, retrieval-depth makes prompts longer, quiet does
-neither. The terminal tells what to look at and what has just happened.
+neither. The terminal tells what to look at, what has just happened, and what it did to rate, work and utilisation.
 """
 
 from __future__ import annotations

@@ -12,6 +12,10 @@ FORMATS = frozenset({"jsonl", "litellm", "vllm"})
 ENGINES = frozenset({"vllm"})
 EXAMPLE = Path(__file__).with_name("contract_example.yml")
 MEASURED = (Pool("p"),)
+GUESSED = (
+    "pools: p: prefill_tokens_per_second and decode_tokens_per_second are assumed, so costs are guesses; set them to"
+    " what one replica does"
+)
 COUNTED_TWICE = (
     "sources: a, b all count requests of pool p; a request in two of them counts twice unless one is role: times"
 )
@@ -62,7 +66,7 @@ def test_no_warnings() -> None:
         (Config(pools=MEASURED), "sources: none, and no engines; there is nothing to watch"),
         (
             Config(sources=(LOG,), pools=(Pool("p", assumed=True),)),
-            "pools: p assumes 4000 prefill and 160 decode tokens/s; measure them with capwatch calibrate",
+            GUESSED,
         ),
         (
             Config(sources=(LOG, Source("b", ("/b",), "jsonl", pool="p")), pools=MEASURED),

@@ -23,7 +23,7 @@ def engine(spine: Spine, *records: dict[str, Any], pool: str | None = "chat") ->
 
 def counter(spine: Spine, requests: float, at: float = NOW) -> None:
     """By how much an engine's counter of requests grew."""
-    spine.pipeline.hear("chat", "vllm-0", EngineSample(at=at, running=1.0), grown={"requests": requests})
+    spine.pipeline.engines.hear("chat", "vllm-0", EngineSample(at=at, running=1.0), grown={"requests": requests})
     spine.commit()
 
 

@@ -34,7 +34,7 @@ def heard(*samples: tuple[str, EngineSample | None], **told: object) -> Spine:
     """A spine that heard samples of engines of the pool chat."""
     spine = Spine(CONFIG)
     for engine, sample in samples:
-        spine.pipeline.hear("chat", engine, sample, **told)  # type: ignore[arg-type]
+        spine.pipeline.engines.hear("chat", engine, sample, **told)  # type: ignore[arg-type]
     spine.commit()
     return spine
 

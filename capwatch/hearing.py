@@ -1,0 +1,69 @@
+"""What engines tell, in their logs or on their pages, becomes increments: the other half of the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from capwatch.eventclock import EventClock
+from capwatch.fleet import PATIENCE_S, Fleet, News
+from capwatch.ledger import POOL, Gathering
+from capwatch.meters import coverage
+from capwatch.meters import engine as meter
+from capwatch.meters.flow import book_measured
+from capwatch.record import EngineSample
+
+
+class Hearing:
+    """The engines of one pipeline."""
+
+    def __init__(self, into: Gathering, time: EventClock) -> None:
+        """Book into a gathering; what is heard may turn the clock."""
+        self._into = into
+        self.time = time
+        self._fleet = Fleet()
+
+    def hear(
+        self,
+        pool: str,
+        engine: str,
+        sample: EngineSample | None,
+        *,
+        patience: float = PATIENCE_S,
+        state: str | None = None,
+        grown: Mapping[str, float] | None = None,
+    ) -> None:
+        """Take in what an engine told, see `Fleet.hear`.
+
+        ``grown`` is by how much its counters grew since it was heard before, see `Vocabulary.counters`.
+        """
+        self._book([news] if (news := self._fleet.hear(pool, engine, sample, patience=patience, state=state)) else [])
+        if news is None or sample is None or sample.at is None:
+            return
+        self.time.heard_at = max(self.time.heard_at, sample.at)
+        if grown:
+            number = self._into.names.id(POOL.name, pool)
+            coverage.book_counts(self._into, number, sample.at, grown.get("requests", 0.0))
+            meter.book_recomputed(self._into, number, grown.get("recomputed_tokens"))
+        if sample.running is not None and sample.waiting is not None:
+            book_measured(self._into, pool, engine, sample.at, sample.running + sample.waiting)
+
+    def expect(self, engines: Iterable[tuple[str, str]]) -> None:
+        """Show these (pool, engine) as unknown until they are heard, see `Fleet.expect`."""
+        self._book(self._fleet.expect(engines))
+
+    def expire(self) -> None:
+        """Withdraw what is too old."""
+        self._book(self._fleet.expire(self.time.at))
+
+    def save(self) -> list[object]:
+        """See `Fleet.save`."""
+        return self._fleet.save()
+
+    def load(self, saved: Iterable[Any]) -> None:
+        """See `Fleet.load`."""
+        self._fleet.load(saved)
+
+    def _book(self, found: Iterable[News]) -> None:
+        for news in found:
+            meter.book(self._into, news)
