@@ -12,6 +12,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final
 
 from capwatch.errors import CapwatchError, UsageError
@@ -38,7 +39,7 @@ class Control:
             OSError: it cannot be made.
         """
         self._answer = answer
-        path = os.path.join(folder, NAME)
+        self._path = path = os.path.join(folder, NAME)
         if os.path.exists(path):
             os.unlink(path)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -55,8 +56,10 @@ class Control:
         self._thread.start()
 
     def stop(self) -> None:
-        """End; the socket's name goes with the next daemon."""
+        """End, and take the socket away."""
         self._listener.close()
+        with suppress(OSError):
+            os.unlink(self._path)
 
     def _run(self) -> None:
         while True:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import resource
 import time
@@ -14,6 +13,7 @@ from typing import Final
 from capwatch.config.rules import roles
 from capwatch.config.schema import Config, Source
 from capwatch.daemon.package import Package, SourceState
+from capwatch.daemon.reporter import Reporter
 from capwatch.dialect import Decoded, Decoder
 from capwatch.pipeline import Origin, Pipeline
 from capwatch.scrape.poller import Poller
@@ -32,8 +32,6 @@ GATHER_BYTES: Final = 4 << 20
 LONGEST_WAIT_S: Final = 0.1
 """Between two looks at the clock, when nothing moves."""
 
-_log = logging.getLogger(__name__)
-
 
 @dataclass(slots=True)
 class Reader:
@@ -43,14 +41,12 @@ class Reader:
     counts: bool
     follower: Follower
     line_bytes: int
+    reporter: Reporter
     decoders: dict[str, Decoder] = field(default_factory=dict)
     remembered: dict[str, object] = field(default_factory=dict)
     """What decoders remembered before a restart, until they are needed."""
     touched: set[str] = field(default_factory=set)
     """Lineages decoded since the last freeze."""
-    problems: frozenset[str] = frozenset()
-    looked: bool = False
-    """Whether its files were looked for at all."""
     frozen: tuple[Saved, Status] | None = None
     """What the follower told at the last freeze."""
 
@@ -78,6 +74,7 @@ class Reader:
         too_long = sum(block.too_long for block in blocks)
         decoded.dropped["too_long"] += too_long
         decoded.read += too_long
+        self.reporter.drop(decoded.dropped)
         return decoded
 
 
@@ -122,7 +119,7 @@ class Reading:
                 self._gather(reader, block)
                 if not go_on():
                     return
-            self._report(reader)
+            reader.reporter.tell(reader.follower.status(), time.monotonic())
         self._hear()
         if self._pending and time.monotonic() - self._pending_since >= GATHER_S:
             self.flush()
@@ -234,19 +231,8 @@ class Reading:
                 given_up = decoder.expire(now)
                 if given_up.read:
                     reader.touched.add(lineage)
+                    reader.reporter.drop(given_up.dropped)
                     self.pipeline.take(reader.origin(lineage), given_up, now)
-
-    @staticmethod
-    def _report(reader: Reader) -> None:
-        status = reader.follower.status()
-        if not reader.looked:
-            reader.looked = True
-            passed = f", {status.bytes_skipped} bytes passed over" if status.bytes_skipped else ""
-            _log.info("source %s: files found: %d%s", reader.source.name, status.files, passed)
-        problems = frozenset(status.problems)
-        for problem in problems - reader.problems:
-            _log.warning("source %s: cannot be read: %s", reader.source.name, problem)
-        reader.problems = problems
 
 
 def _joins(first: tuple[Reader, Block], last: tuple[Reader, Block], following: tuple[Reader, Block]) -> bool:
@@ -270,5 +256,6 @@ def _reader(config: Config, source: Source, counts: bool, states: Mapping[str, S
         counts,
         Follower(settings, state.saved),
         config.limits.line_bytes,
+        Reporter(source.name),
         remembered=dict(state.decoders),
     )

@@ -127,3 +127,21 @@ def test_a_record_whose_last_part_never_comes_is_given_up(tmp_path: Path) -> Non
     daemon.reading.close()
     counts = [daemon.value(f"lines_{one}_total") for one in ("read", "counted", "skipped", "dropped")]
     assert (held, counts, daemon.value("lines_dropped_total", reason="partial")) == (0, [2, 0, 1, 1], 1)
+
+
+def test_dropped_lines_are_told_by_their_reason_and_not_by_their_text(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once a minute at most, and everything in between with the next sentence."""
+    caplog.set_level("INFO")
+    path.write_text("secret\nsecret\n" + request())
+    daemon = Daemon(Source("log", (str(path),), "jsonl", start="beginning"))
+    daemon.commit()
+    with path.open("a") as log:
+        log.write("more\n")
+    daemon.commit()
+    daemon.commit()
+    assert [message for message in caplog.messages if "source log" in message] == [
+        "source log: files found: 1",
+        "source log: lines dropped: 2 malformed; capwatch explain shows why",
+    ]
