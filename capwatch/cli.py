@@ -36,6 +36,8 @@ class Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code; ``arguments`` are those of the process where None."""
     words = sys.argv[1:] if arguments is None else list(arguments)
+    # Nothing here multiplies matrices: threads that wait for it would only cost time and memory.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         parsed = parser(words[:1]).parse_args(words)
         code: int = parsed.run(parsed)

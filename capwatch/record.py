@@ -8,9 +8,10 @@ the usual length, since the row and its columns are one description.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, Final
 
 import msgspec
@@ -205,9 +206,9 @@ class Batch:
         return cls(
             numbers={name: np.concatenate([part.numbers[name] for part in parts]) for name in NUMBERS},
             labels={name: Texts.join([part.labels[name] for part in parts]) for name in LABELS},
-            request_id=[one for part in parts for one in part.request_id],
-            attempt_group=[one for part in parts for one in part.attempt_group],
-            dedupe_key=[one for part in parts for one in part.dedupe_key],
+            request_id=list(chain.from_iterable(part.request_id for part in parts)),
+            attempt_group=list(chain.from_iterable(part.attempt_group for part in parts)),
+            dedupe_key=list(chain.from_iterable(part.dedupe_key for part in parts)),
             **{name: np.concatenate([getattr(part, name) for part in parts]) for name in codes},
         )
 
@@ -304,7 +305,10 @@ def _silent(values: Sequence[object]) -> bool:
 def _floats(values: Sequence[object] | None, n: int) -> Floats:
     if values is None or _silent(values):
         return np.full(n, np.nan)
-    return np.array(values, dtype=np.float64)
+    try:  # half the work of an array, where nothing is absent
+        return np.frombuffer(bytearray(struct.pack(f"{n}d", *values)), np.float64)
+    except struct.error:
+        return np.array(values, dtype=np.float64)
 
 
 def _statuses(told: Floats) -> Ints:

@@ -24,7 +24,7 @@ HELD: Final = "held"
 Fate = str
 """`COUNTED`, `SKIPPED`, `HELD`, or the reason of a drop."""
 
-PIECE: Final = 1 << 18
+PIECE: Final = 1 << 19
 """Bytes decoded at once: what is made of them, several times as much, stays in the processor's own cache."""
 
 BAD_DATA: Final = (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError)
@@ -105,6 +105,12 @@ class Decoder:
 
     def _piece(self, data: bytes, near: float, found: _Found) -> None:
         """Add what one piece holds."""
+        if self._scanner is not None and self._wrapper is None and (whole := self._scanner.whole(data)):
+            columns, count = whole
+            found.batches.append(Batch.of_columns(columns, count))
+            found.rows.append(np.arange(found.lines, found.lines + count))
+            found.lines += count
+            return
         lines: Sequence[bytes] = data.split(b"\n")
         if not lines[-1]:
             lines = lines[:-1]

@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
+import numpy as np
 from msgspec.structs import astuple
 
 from capwatch.dialect.value import epoch, number
@@ -54,7 +55,7 @@ class JsonScanner:
             for way in self._ways[name]:
                 _plant(shape, way, _TYPES[leaf.kind])
         self._shape = shape
-        self._decode = msgspec.json.Decoder(_struct(shape)).decode
+        self._use(shape)
         self._ordered = False
 
     def _order(self, line: bytes) -> None:
@@ -65,8 +66,26 @@ class JsonScanner:
             return
         rank = {key: place for place, key in enumerate(keys)}
         shape = dict(sorted(self._shape.items(), key=lambda item: rank.get(item[0], len(rank))))
-        self._decode = msgspec.json.Decoder(_struct(shape)).decode
+        self._use(shape)
         self._ordered = True
+
+    def _use(self, shape: dict[str, Any]) -> None:
+        self._decoder = msgspec.json.Decoder(_struct(shape))
+        self._decode = self._decoder.decode
+
+    def whole(self, data: bytes) -> tuple[Columns, int] | None:
+        """See `capwatch.dialect.verdict.Scanner`."""
+        count = _objects(data)
+        if not count or not data.isascii():
+            return None
+        if not self._ordered:
+            self._order(data[: data.find(b"\n") + 1])
+        try:
+            rows = self._decoder.decode_lines(data)
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        # JSON has nothing that goes on over `}`, a line feed and `{`, so each line has a value of its own.
+        return (self._columns(rows), count) if len(rows) == count else None
 
     def scan(self, lines: Sequence[bytes], *, clean: bool) -> tuple[Columns, Sequence[int], Sequence[int]]:
         """See `capwatch.dialect.verdict.Scanner`."""
@@ -125,6 +144,16 @@ class JsonScanner:
     @staticmethod
     def _scaled(value: object, leaf: Leaf) -> object:
         return number(value, leaf.factor) if isinstance(value, float) else value
+
+
+def _objects(data: bytes) -> int:
+    """How many lines there are if each is ended, begins with a brace and closes with one; otherwise 0."""
+    text = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(text == ord("\n"))
+    if not len(ends) or ends[0] == 0 or ends[-1] != len(text) - 1:
+        return 0
+    whole = (text[ends - 1] == ord("}")).all() and text[0] == ord("{") and (text[ends[:-1] + 1] == ord("{")).all()
+    return len(ends) if whole else 0
 
 
 def _ways(path: str) -> Iterator[tuple[str, ...]]:

@@ -112,6 +112,9 @@ Columns = dict[str, Sequence[object]]
 class Scanner(Protocol):
     """A fast decoder of whole blocks for a format with heavy traffic."""
 
+    def whole(self, data: bytes) -> tuple[Columns, int] | None:
+        """Columns of all lines and their number, if no line has anything unusual; otherwise they are to be scanned."""
+
     def scan(self, lines: Sequence[bytes], *, clean: bool) -> tuple[Columns, Sequence[int], Sequence[int]]:
         """Columns of the lines it took, the indices of those lines, and the indices it leaves to the reader.
 

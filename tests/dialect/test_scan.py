@@ -162,3 +162,33 @@ def test_lines_the_fast_tier_leaves_keep_their_place() -> None:
     lines = [b'{"finished_at":%d,"tenant":%b}' % (NOW, one) for one in (b"1", b'"b"', b"3", b'"d"')]
     decoded = Decoder(FORMAT, Options()).decode(b"\n".join(lines), NOW)
     assert [decoded.batch.row(row).tenant for row in range(4)] == ["1", "b", "3", "d"]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        b'{"a":1}{"tenant":"a"}\n{\n"tenant":"b"}\n',
+        b'{"tenant":"a"}{"tenant":"b"}\n\n',
+        b'{"tenant":"a"}\n{"tenant":"b"} {"tenant":"c"}\n',
+        b'{"a":{}\n}\n{"tenant":"a"}{"tenant":"b"}\n',
+        b'{"a":[{}\n,{}]}\n{"tenant":"a"}{"tenant":"b"}\n',
+        b'{"a":"}\n{"}\n{"tenant":"a"}\n{"tenant":"b"}{"tenant":"c"}\n',
+        b'\n{"tenant":"a"}\n',
+        b'{"tenant":"a"}\r\n{"tenant":"b"}\r\n',
+        b'{"tenant":"a"}\n{"tenant":"b"}',
+        b'{"tenant":"\0"}\n{"tenant":"b"}\n',
+        b'{"tenant":"\xc3"}\n{"tenant":"b"}\n',
+        b"{}\n{}\n",
+        b"}\n{\n",
+    ],
+)
+def test_a_block_is_read_as_its_lines(block: bytes) -> None:
+    """Values that share a line, or go on over several, are what they are when each line is read by itself."""
+    agree(Options(), *block.removesuffix(b"\n").split(b"\n"))
+
+
+@given(st.lists(st.sampled_from([b'{"tenant":"a"}', b'{"a":{}', b'{"a":[', b"{", b"}", b",", b" ", b"\n", b"]}"])))
+@settings(max_examples=300)
+def test_any_block_of_braces_is_read_as_its_lines(parts: list[bytes]) -> None:
+    """Whatever is torn."""
+    agree(Options(), *b"".join(parts).split(b"\n"))
