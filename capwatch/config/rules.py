@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -49,6 +50,12 @@ def roles(config: Config, engine_formats: frozenset[str]) -> dict[str, Role]:
         or ("times" if source.format in engine_formats and any(meet(source, each) for each in gateways) else "count")
         for source in config.sources
     }
+
+
+def decided(config: Config, engine_formats: frozenset[str]) -> Config:
+    """The same configuration with every role written down."""
+    role = roles(config, engine_formats)
+    return replace(config, sources=tuple(replace(one, role=role[one.name]) for one in config.sources))
 
 
 def meet(one: Source, other: Source) -> bool:

@@ -10,6 +10,7 @@ import sys
 
 from capwatch import sourcing
 from capwatch.config.check import effective, test_paths, warnings
+from capwatch.config.rules import decided
 from capwatch.console.configured import load
 
 EXAMPLE = "capwatch check-config capwatch.yml"
@@ -23,7 +24,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the effective configuration on stdout and findings on stderr."""
     config = load(arguments.file)
-    print(effective(config), end="")
+    print(effective(decided(config, sourcing.engines())), end="")
     for warning in warnings(config, sourcing.engines(), auth=False):
         print(f"warning: {warning}", file=sys.stderr)
     findings = test_paths(config)

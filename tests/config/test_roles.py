@@ -3,6 +3,7 @@
 import pytest
 
 from capwatch.config import Config, Match, Role, Source, roles
+from capwatch.config.rules import decided
 
 ENGINES = frozenset({"vllm"})
 
@@ -30,7 +31,9 @@ def source(name: str, format_: str, pool: str | None = None, role: Role | None =
 )
 def test_roles(sources: list[Source], expected: dict[str, Role]) -> None:
     """An engine log only adds times where a counting gateway can feed its pool; what is given is given."""
-    assert roles(Config(sources=tuple(sources)), ENGINES) == expected
+    config = Config(sources=tuple(sources))
+    assert roles(config, ENGINES) == expected
+    assert {one.name: one.role for one in decided(config, ENGINES).sources} == expected
 
 
 @pytest.mark.parametrize(
