@@ -21,8 +21,9 @@ help: ## this list
 	@bash tests/prepare runtime
 	@touch $@
 
+# Ctrl-C is how the demo is meant to end: the shell outlives it (trap), and its exit code 130 is no error.
 demo: .venv/.runtime ## the product at work on made-up traffic; more by: make demo OPTIONS='--scenario retrieval-depth --speed 10'
-	@$(BIN)/capwatch demo $(OPTIONS)
+	@trap : INT; $(BIN)/capwatch demo $(OPTIONS) || [ $$? -eq 130 ]
 
 test: .venv/.stamp ## every test; as root missing Debian packages are installed, otherwise their tests are skipped with a word
 	@bash tests/prepare debian

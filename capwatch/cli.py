@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from pkgutil import iter_modules
 from typing import Final, NoReturn
 
@@ -38,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     # Nothing here multiplies matrices: threads that wait for it would only cost time and memory.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if isinstance(sys.stdout, TextIOWrapper):  # a terminal need not know every letter that a log has
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         parsed = parser(words[:1]).parse_args(words)
         code: int = parsed.run(parsed)

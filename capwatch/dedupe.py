@@ -15,6 +15,8 @@ from capwatch.record import MISSING, Bools
 
 MOST: Final = 500_000
 """Ids remembered at most (4 MB): an hour at 139 requests/s; beyond that the window is shorter, oldest out first."""
+SHORTEST_S: Final = 0.001
+"""Of a segment."""
 SEGMENTS: Final = 12
 """The window is kept in this many parts that expire as a whole, so it is up to a twelfth longer than asked."""
 
@@ -32,7 +34,7 @@ class Seen:
         ``digest`` makes a number of an id: by default one that is the same in every process; where nothing is saved,
         Python's own `hash` is much cheaper.
         """
-        self._span = window_s / SEGMENTS
+        self._span = max(window_s / SEGMENTS, SHORTEST_S) if window_s else 0.0
         self._digest = digest or _digest
         self._lasting = digest is None
         self._segments: dict[int, Hashes] = {}

@@ -13,10 +13,57 @@ from capwatch import cli
 from capwatch.config.jsonschema import json_schema
 from capwatch.dialect import DROP_REASONS
 from capwatch.formats import shelf
-from capwatch.metrics import CATALOGUE, Kind
+from capwatch.metrics import CATALOGUE, NOT_YET, Kind
+from capwatch.record import OUTCOMES, Request
 
 HERE = Path(__file__).resolve().parent
 NOTE = "<!-- built by docs/build.py; edit the code instead -->\n\n"
+LATER = {
+    *("drift", "budgets", "quotas", "gpu", "deploys"),
+    *(
+        f"pools[].{name}"
+        for name in (
+            *("slots", "kv_pool_tokens", "target_utilisation", "wait_budget", "late_share", "inflight_target", "zones"),
+            *("zone_sizes", "burst", "cold_start", "scale_down_window", "gpus", "stages", "price"),
+        )
+    ),
+}
+"""Keys of the configuration, each with all that is below it, that nothing uses yet."""
+RECORD = {
+    "request_id": ("text", "the gateway's id; rows with the same one are one request"),
+    "attempt_group": ("text", "what joins retries and fallbacks of one request"),
+    "started_at": ("s since the epoch, UTC", "arrival; from `finished_at` and `duration_s` where it is not told"),
+    "finished_at": ("s since the epoch, UTC", "last byte; from `started_at` and `duration_s` where it is not told"),
+    "tenant": ("text", "who asks; bounded and cleaned before it becomes a label"),
+    "route": ("text", "what is asked: a template, never a path with ids"),
+    "model": ("text", "the model that served, else the one asked for"),
+    "stream": ("true, false", "whether the answer was streamed"),
+    "engine": ("text", "who served it"),
+    "priority": ("text", "traffic class of the gateway"),
+    "max_output_tokens": ("tokens", "the cap that was asked for"),
+    "prompt_tokens": ("tokens", "inclusive of cached ones"),
+    "cached_tokens": ("tokens", "the part of `prompt_tokens` that came from the prefix cache"),
+    "output_tokens": ("tokens", "inclusive of reasoning"),
+    "usage": ("`provider` `estimated` `missing`", "where the token counts come from"),
+    "duration_s": ("s, at least 0", "arrival to last byte"),
+    "ttft_s": ("s", "arrival to the first chunk of a stream's body, where that is measured; headers are none"),
+    "gateway_s": ("s", "spent in the gateway itself"),
+    "retrieval_s": ("s", "spent on retrieval"),
+    "tool_s": ("s", "spent on tools"),
+    "queue_s": ("s", "waited for an engine"),
+    "prefill_s": ("s", "from TTFT where it is not told: TTFT less what came before, waiting included"),
+    "decode_s": ("s", "from TTFT where it is not told: duration less TTFT"),
+    "outcome": (" ".join(f"`{one}`" for one in OUTCOMES), "from `status` where it is not told"),
+    "status": ("whole number", "HTTP status that the client got; 0 where it got none"),
+    "rate_limited_by": ("`gateway` `upstream`", "only with outcome `rate_limited`"),
+    "retries": ("whole number", "attempts less one"),
+    "cache_hit": ("true, false", "answered by the gateway's response cache: counted, costs nothing, outside goodput"),
+    "uncapped": ("true, false", "the log tells output caps, and this request asked for none"),
+    "dedupe_key": ("text", "what a duplicate row shares with this one, where that is not the id alone"),
+}
+"""Type or unit, and rule, of every field of the record."""
+OWN = ("uncapped", "dedupe_key")
+"""Fields that formats fill by themselves, and `fields:` cannot name."""
 
 
 def pages() -> dict[str, str]:
@@ -27,13 +74,14 @@ def pages() -> dict[str, str]:
         "configuration.md": NOTE + "".join(configuration()),
         "configuration.schema.json": json.dumps(json_schema(), indent=2) + "\n",
         "formats.md": NOTE + "".join(formats()),
+        "record.md": NOTE + "".join(record()),
     }
 
 
 def metrics() -> Iterator[str]:
     """The catalogue, a table for each section."""
-    yield "# Metrics\n\nEverything that capwatch exports. Ratios are 0..1, units are base units, an absent sample is "
-    yield "unknown and never 0. `process_*` comes on top.\n"
+    yield "# Metrics\n\nEverything that capwatch exports, and the names kept for what it does not export yet. Ratios "
+    yield "are 0..1, units are base units, an absent sample is unknown and never 0. `process_*` comes on top.\n"
     section = ""
     for metric in CATALOGUE.values():
         if metric.section != section:
@@ -44,7 +92,8 @@ def metrics() -> Iterator[str]:
             for name in metric.labels
         )
         kind = "native histogram" if metric.kind is Kind.NATIVE else metric.kind.value
-        yield f"| `{metric.name}` | {kind} | {_cell(labels) or '–'} | {_cell(metric.help)} |\n"
+        said = "*Not exported yet.* " * (metric in NOT_YET) + _cell(metric.help)
+        yield f"| `{metric.name}` | {kind} | {_cell(labels) or '–'} | {said} |\n"
 
 
 def commands() -> Iterator[str]:
@@ -74,7 +123,10 @@ def _keys(schema: dict[str, object], path: str) -> Iterator[str]:
     for name, value in properties.items():
         here = f"{path}.{name}" if path else name
         default = json.dumps(value["default"]) if "default" in value else "–"
-        yield f"| `{here}` | {_cell(_kind(value))} | {_cell(default)} | {_cell(str(value.get('description', '')))} |\n"
+        said = _cell(str(value.get("description", "")))
+        if any(here == key or here.startswith(f"{key}.") for key in LATER):
+            said += " (read and checked; used by later features)"
+        yield f"| `{here}` | {_cell(_kind(value))} | {_cell(default)} | {said} |\n"
         yield from _below(value, here)
 
 
@@ -115,6 +167,22 @@ def formats() -> Iterator[str]:
         text = (import_module(f"capwatch.formats.{name}").__doc__ or "").strip()
         mapped = "Obeys `fields:`." if form.mappable else "Its keys are fixed; `fields:` is not needed."
         yield f"\n## {name}\n\n*{form.title}* ({form.kind}). {mapped}\n\n```\n{text}\n```\n"
+
+
+def record() -> Iterator[str]:
+    """Every field of the record, with its unit and rule."""
+    yield "# The record\n\nWhat a log tells about one finished request. Every format maps to it, `capwatch explain` "
+    yield "shows it, and format `jsonl` reads lines whose keys are these names. What a log does not tell is absent, "
+    yield "never 0. Times in `jsonl` may be RFC 3339 as well. No prompt, answer, key or e-mail address is in it.\n\n"
+    yield "| field | type or unit | rule |\n|---|---|---|\n"
+    for name in Request.__struct_fields__:
+        if name not in OWN:
+            unit, rule = RECORD[name]
+            yield f"| `{name}` | {unit} | {rule} |\n"
+    yield "\nFilled in by formats alone: " + "; ".join(f"`{name}`, {RECORD[name][1]}" for name in OWN) + ".\n\n"
+    yield "From these follow the time per output token, `(duration_s - ttft_s) / (output_tokens - 1)`, from 2 output "
+    yield "tokens on; and the cost in replica-seconds, `(prompt_tokens - cached_tokens) / prefill_tokens_per_second + "
+    yield "output_tokens / decode_tokens_per_second` with the rates of the pool.\n"
 
 
 def _cell(text: str) -> str:

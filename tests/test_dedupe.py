@@ -103,3 +103,10 @@ def test_the_same_id_hours_later_is_another_request() -> None:
     spine.feed(request(request_id="1"), now=NOW)
     spine.feed(request(request_id="1", finished_at=NOW + 7200), now=NOW + 7200)
     assert spine.total("requests_total") == 2
+
+
+def test_a_window_of_next_to_nothing_is_short() -> None:
+    """It is allowed, and tells apart what comes at once."""
+    seen = Seen(1e-300)
+    assert seen.repeats("log", ["a", "a"], 1.8e9).tolist() == [False, True]
+    assert seen.repeats("log", ["a"], 1.8e9 + 1).tolist() == [False]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Final
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -13,11 +14,18 @@ from capwatch.config.tree import Path
 from capwatch.config.units import found
 from capwatch.record import DURATIONS, TIMES, Request
 
+MOST: Final = {"sources": 4000, "engines": 10_000, "pools": 250, "classes": 250, "slo": 1000}
+"""Entries of the lists whose names are in every key of the ledger, or tried for each request."""
+MOST_DOTS: Final = 8
+"""A path with dots is tried in every reading, of which each dot doubles the number."""
 _RECORD_FIELDS = frozenset(Request.__struct_fields__)
 
 
 def violations(config: Config, formats: frozenset[str]) -> Iterator[tuple[Path, str]]:
     """Every rule that does not hold: the key at fault, and what is wrong with it and possible instead."""
+    for key, most in MOST.items():
+        if len(getattr(config, key)) > most:
+            yield (key,), f"{len(getattr(config, key))} of them; at most {most}"
     for key, named in (("sources", config.sources), ("pools", config.pools), ("classes", config.classes)):
         yield from (((key, index, "name"), text) for index, text in _repeated(each.name for each in named))
     for index, source in enumerate(config.sources):
@@ -73,6 +81,8 @@ def _of_source(source: Source, formats: frozenset[str]) -> Iterator[tuple[Path, 
             yield ("fields", name), f"no field of the record; {nearest(name, _RECORD_FIELDS)}"
         elif where.unit and name not in (*TIMES, *DURATIONS):
             yield ("fields", name, "unit"), f"{name} is no time; remove the unit"
+        elif where.path.count(".") > MOST_DOTS:
+            yield ("fields", name), f"{where.path.count('.')} dots; at most {MOST_DOTS}"
 
 
 def _of_pools(config: Config) -> Iterator[tuple[Path, str]]:

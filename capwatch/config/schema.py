@@ -23,7 +23,7 @@ DEFAULT_POOL: Final = "default"  # the implicit pool of a configuration without 
 Role = Literal["count", "times"]
 Globs = Annotated[tuple[str, ...] | None, Filled()]
 Duration = Annotated[float, DURATION]
-Positive = Annotated[float, Range(above=0)]
+Positive = Annotated[float, Range(at_least=0.001)]  # what is divided by it stays finite
 Count = Annotated[int, Range(at_least=1)]
 
 
@@ -164,7 +164,7 @@ class Drift:
 class Budget:
     """A shadow token bucket in replica-seconds: it counts what it would reject and rejects nothing."""
 
-    rate: Annotated[float, RATE, Range(above=0), "replica-seconds that flow in per second"]
+    rate: Annotated[float, RATE, Range(at_least=0.001), "replica-seconds that flow in per second"]
     burst: Annotated[Positive, "replica-seconds the bucket holds"]
 
 

@@ -131,7 +131,7 @@ class Committing:
             except DamagedError as error:
                 self._begin_history(error)
                 future.set_exception(StateError("the history was damaged; try again"))
-            except sqlite3.Error as error:
+            except Exception as error:  # noqa: BLE001 - it is told to whoever asked; what was read goes on
                 future.set_exception(error)
             else:
                 future.set_result(None)

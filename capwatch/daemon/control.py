@@ -71,13 +71,13 @@ class Control:
                 try:
                     connection.settimeout(PATIENCE_S)
                     connection.sendall(json.dumps(self._reply(connection)).encode() + b"\n")
-                except OSError as error:
-                    _log.warning("a control connection has failed: %s", error.strerror or type(error).__name__)
+                except Exception as error:  # noqa: BLE001 - whatever was sent, the next one is answered
+                    _log.warning("a control connection has failed: %s", type(error).__name__)
 
     def _reply(self, connection: socket.socket) -> dict[str, object]:
         try:
             request = json.loads(_line(connection))
-        except ValueError:
+        except (ValueError, RecursionError):
             return {"error": "not understood: one JSON object on one line is expected"}
         if not isinstance(request, dict):
             return {"error": "not understood: a JSON object is expected"}
@@ -105,6 +105,15 @@ def ask(folder: str, request: Mapping[str, object]) -> None:
             raise UsageError(f"{path}: no daemon answers; start it, or name its directory with --state-dir") from None
     if "error" in reply:
         raise UsageError(str(reply["error"]))
+
+
+def is_utf8(text: str) -> bool:
+    """Whether a text can be written down; one from the command line need not be."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _named(act: Callable[[str], None], path: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import signal
 import sqlite3
 import threading
@@ -21,7 +20,7 @@ from capwatch import __version__
 from capwatch.config.check import warnings
 from capwatch.config.schema import Config
 from capwatch.daemon.committing import Committing
-from capwatch.daemon.control import Control
+from capwatch.daemon.control import Control, is_utf8
 from capwatch.daemon.package import Ledger
 from capwatch.daemon.reading import LONGEST_WAIT_S, Reading
 from capwatch.daemon.shown import Shown
@@ -40,6 +39,8 @@ BOUND: Final = 1_000_000
 """Lines read but not durable, after which reading stops: the log is the buffer. Some 310 MB of increments."""
 LONGEST_NOTE: Final = 2000
 """Characters of a deploy note."""
+LATEST: Final = 253402300799
+"""The last second that a date can tell, in 9999."""
 LOOK_S: Final = 0.5
 """Between two looks of the waiting main thread."""
 SILENT_S: Final = 10.0
@@ -107,10 +108,10 @@ class Daemon:
         text, at, pool = request.get("text"), request.get("at"), request.get("pool")
         if request.get("do") != "annotate":
             raise UsageError("do: only annotate is known")
-        if not isinstance(text, str) or not text.strip() or len(text) > LONGEST_NOTE:
+        if not isinstance(text, str) or not text.strip() or len(text) > LONGEST_NOTE or not is_utf8(text):
             raise UsageError(f"text: must be a text of 1 to {LONGEST_NOTE} characters")
-        if isinstance(at, bool) or not isinstance(at, int | float) or not math.isfinite(at):
-            raise UsageError("at: must be a time in seconds since the epoch")
+        if isinstance(at, bool) or not isinstance(at, int | float) or not 0 <= at <= LATEST:
+            raise UsageError(f"at: must be a time in seconds since the epoch, at most {LATEST}")
         known = [one.name for one in self._config.pools]
         if pool is not None and pool not in known:
             raise UsageError(f"pool: no pool {pool!r}; one of {', '.join(known) or 'none'}")

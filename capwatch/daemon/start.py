@@ -129,6 +129,7 @@ def _secret(folder: str) -> bytes:
             found = file.read()
         if len(found) == 32:
             return found
+        _log.warning("%s: has %d bytes instead of 32 and is made anew; hashed names change", path, len(found))
     except FileNotFoundError:
         pass
     fresh = secrets.token_bytes(32)

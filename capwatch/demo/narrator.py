@@ -1,80 +1,37 @@
-"""The narrator: reads the daemon's own metrics, and says in a line how things are and what has just happened."""
+"""The narrator: says in a line how things are, what has just changed, and what that did to the fleet.
+
+All numbers are differences of the daemon's own counters between two of its pages; nothing is known from elsewhere but
+the scenario's name. Nobody raises an alarm here: the narrator knows when the change came and compares.
+"""
 
 from __future__ import annotations
 
-import re
+import math
 import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from capwatch.demo.scene import GATEWAY
-from capwatch.demo.workload import KINDS, NEWCOMER, REPLICAS, change
+from capwatch.demo.readings import Name, Reading, Stretch, read
+from capwatch.demo.workload import KINDS, REPLICAS, SLOTS, change
 
 WINDOW_S: Final = 120.0
-"""What is called the present: the mean cost of a thousand requests is known to 4 %."""
-EVIDENT_S: Final = 150.0
-"""After the change until its effect is told: the present is then all new, and what began before has ended."""
-
-_SAMPLE: Final = re.compile(r"capwatch_(\w+)(?:\{(.*)\})? (\S+)$")
-_LABEL: Final = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What one page of metrics says, as far as it is told on."""
-
-    at: float
-    """The newest event, s since the epoch."""
-    requests: float
-    """Requests for life that tokens are known of."""
-    cost: float
-    """Their cost, replica-seconds for life."""
-    newcomer: float
-    """That of the new tenant."""
-    in_flight: float
-    duration: float
-    """The 95th percentile of the first class, s, over the last five minutes; NaN where there is none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Present:
-    """Requests a second, replica-seconds a request, and the new tenant's share of them, in the present."""
-
-    rate: float
-    cost: float
-    newcomer: float
-
-    @property
-    def utilisation(self) -> float:
-        """λ·cost/replicas."""
-        return self.rate * self.cost / REPLICAS
-
-
-def read(page: str) -> Reading:
-    """Find on a page in the text format what is told on."""
-    sums: dict[str, float] = {}
-    duration = float("nan")
-    for line in page.splitlines():
-        found = _SAMPLE.match(line)
-        if not found:
-            continue
-        name, labels, value = found[1], dict(_LABEL.findall(found[2] or "")), float(found[3])
-        if name == "class_duration_seconds" and labels["class"] == KINDS[0].name and labels["quantile"] == "0.95":
-            duration = value
-        if name == "cost_replica_seconds_total" and labels["tenant"] == NEWCOMER.name:
-            sums["newcomer"] = sums.get("newcomer", 0.0) + value
-        if name != "source_last_event_timestamp_seconds" or labels["source"] == GATEWAY:
-            sums[name] = sums.get(name, 0.0) + value
-    return Reading(
-        at=sums.get("source_last_event_timestamp_seconds", 0.0),
-        requests=sums.get("class_requests_total", 0.0),
-        cost=sums.get("class_cost_replica_seconds_total", 0.0),
-        newcomer=sums.get("newcomer", 0.0),
-        in_flight=sums.get("inflight_littles_law", 0.0),
-        duration=duration,
-    )
+"""What is called the present, before the change and now: a thousand requests, whose mean cost is known to 4 %."""
+LEAST_S: Final = 30.0
+"""The shortest stretch that is a present."""
+SETTLED_S: Final = 30.0
+"""After the change until nearly all that began before it has ended: the longest class takes 19 s on average."""
+EVIDENT_S: Final = 110.0
+"""After the change until before and after are compared first, then at twice the time, and so on."""
+SPREAD: Final = 1.15
+"""Standard deviation over mean of a request's cost, with the mix after the change; before it is 0.8."""
+STANDS_OUT: Final = 0.10
+"""A share of the cost that grew by so much is named; by chance the largest tenant's moves by 3 % in two minutes."""
+SAME_RATE: Final = 0.10
+"""Two counts of a thousand differ by less in 19 of 20 cases where the rate is the same."""
+TARGET: Final = 0.70
+"""Utilisation to plan for, `target_utilisation`'s default."""
 
 
 @dataclass(slots=True)
@@ -83,70 +40,100 @@ class Narrator:
 
     scenario: str
     change_at: float
+    every: float = 0.0
+    """Least seconds of event time between two lines on how things are."""
     _past: deque[Reading] = field(default_factory=deque)
-    _usual_cost: float = 0.0
-    """Replica-seconds a request in all the time before the change."""
-    _usual_rate: float = 0.0
-    """Requests a second in the last present before it; 0 where there was none."""
-    _told: int = 0
-    """Of the two things there are to tell: that something changes, and what came of it."""
+    _before: Stretch | None = None
+    """The last present before the change; where there was none, all time before it."""
+    _since: Reading | None = None
+    """The first reading with nothing but the new mix to come."""
+    _line_at: float = -math.inf
+    _compare_at: float = math.inf
+    """When before and after are compared next; never before the change has been told."""
 
     def hear(self, page: str) -> Iterator[str]:
         """The lines that a page of metrics is worth, without line ends."""
         reading = read(page)
+        present = self._present(reading)
+        if reading.at < self.change_at:
+            if reading.requests:
+                self._before = present or Stretch(Reading(), reading)
+        elif self._compare_at == math.inf:
+            self._compare_at = self.change_at + EVIDENT_S
+            yield f"{_clock(self.change_at)}  JUST NOW: {change(self.scenario)}"
+        if self._since is None and reading.at >= self.change_at + SETTLED_S:
+            self._since = reading
+        if present and reading.at >= self._line_at + self.every:
+            self._line_at = reading.at
+            yield f"{_clock(reading.at)}  {_status(present)}"
+        if self._before and self._since and reading.at >= max(self._compare_at, self._since.at + LEAST_S):
+            self._compare_at = self.change_at + 2 * (reading.at - self.change_at)
+            after = Stretch(self._since, reading)
+            yield f"{_clock(reading.at)}  SINCE {_clock(self.change_at)}: {_comparison(self._before, after)}"
+
+    def _present(self, reading: Reading) -> Stretch | None:
+        """What happened lately; None where that is too short or nothing."""
         past = self._past
         past.append(reading)
         while len(past) > 2 and past[1].at <= reading.at - WINDOW_S:
             past.popleft()
-        if reading.at < self.change_at and reading.requests > 0:
-            self._usual_cost = reading.cost / reading.requests
-        if self._told == 0 and reading.at >= self.change_at:
-            self._told = 1
-            yield f"{_clock(self.change_at)}  JUST NOW: {change(self.scenario)}"
-        present = _between(past[0], reading)
-        if present is None:
-            return
-        if reading.at < self.change_at:
-            self._usual_rate = present.rate
-        yield _line(reading, present)
-        if self._told == 1 and reading.at >= self.change_at + EVIDENT_S:
-            self._told = 2
-            yield f"{_clock(reading.at)}  SEEN: {self._effect(present)}"
-
-    def _effect(self, present: Present) -> str:
-        usual = Present(self._usual_rate or present.rate, self._usual_cost or present.cost, 0.0)
-        told = (
-            f"cost per request {usual.cost:.2f} -> {present.cost:.2f} replica-seconds ({_change(usual, present)}) at "
-            f"{usual.rate:.1f} -> {present.rate:.1f} requests/s; utilisation {usual.utilisation:.0%} -> "
-            f"{present.utilisation:.0%}"
-        )
-        if present.newcomer > 0:
-            told += f"; {NEWCOMER.name} makes {present.newcomer:.0%} of the cost"
-        return told
+        present = Stretch(past[0], reading)
+        return present if present.seconds >= LEAST_S and present.requests > 0 else None
 
 
-def _change(usual: Present, present: Present) -> str:
-    return f"{present.cost / usual.cost - 1:+.0%}"
+def _status(present: Stretch) -> str:
+    in_flight = present.last.sums["inflight_littles_law"]
+    return (
+        f"{present.rate:4.1f} requests/s   {present.cost:.2f} replica-seconds per request   "
+        f"utilisation {_percent(present.utilisation)}   {in_flight:.0f} in flight ({REPLICAS * SLOTS} slots)   "
+        f"first token of {KINDS[0].name} {present.first_token:.2f} s"
+    )
 
 
-def _between(first: Reading, last: Reading) -> Present | None:
-    """What happened between two readings; None where it was too short or nothing."""
-    seconds, requests, cost = last.at - first.at, last.requests - first.requests, last.cost - first.cost
-    if seconds < WINDOW_S / 4 or requests <= 0 or cost <= 0:
-        return None
-    return Present(requests / seconds, cost / requests, (last.newcomer - first.newcomer) / cost)
+def _comparison(before: Stretch, after: Stretch) -> str:
+    rate = before.rate if before.first.at else after.rate  # for life there is a mix, but no rate to compare with
+    grown = after.cost / before.cost - 1
+    chance = 2 * SPREAD * math.sqrt(1 / before.requests + 1 / after.requests)
+    what = _causes(before, after) if abs(grown) > chance else f"within chance, ±{_percent(chance)}"
+    needed = math.ceil(after.rate * after.cost / TARGET)
+    return (
+        f"{_rates(rate, after.rate)}, work per request {before.cost:.2f} -> {after.cost:.2f} replica-seconds "
+        f"({grown * 100:+.0f} %): {what}. "
+        f"Utilisation {_percent(rate * before.cost / REPLICAS)} -> {_percent(after.utilisation)}; "
+        f"{needed} replicas needed at {_percent(TARGET)}, {REPLICAS} there."
+    )
 
 
-def _line(reading: Reading, present: Present) -> str:
-    parts = [
-        f"{_clock(reading.at)}",
-        f"{present.rate:4.1f} requests/s",
-        f"cost/request {present.cost:.2f}",
-        f"utilisation {present.utilisation:.0%}",
-        f"in flight {reading.in_flight:.0f}",
-        f"p95 of {KINDS[0].name} {reading.duration:.1f} s",
-    ]
-    return "  ".join(parts)
+def _rates(before: float, after: float) -> str:
+    same = abs(after / before - 1) <= SAME_RATE
+    return f"same rate {after:.1f}/s" if same else f"rate {before:.1f}/s -> {after:.1f}/s"
+
+
+def _causes(before: Stretch, after: Stretch) -> str:
+    """Whose share of the cost grew most, if it stands out, and else what all requests have more of."""
+    named = [text for one in ("tenant", "route", "class") if (text := _grown(one, before, after))]
+    if named:
+        return ", ".join(named)
+    kinds = {"prompt_computed": "computed prompt tokens", "output": "output tokens"}
+    tokens = (f"{said} {before.tokens(kind):,.0f} -> {after.tokens(kind):,.0f}" for kind, said in kinds.items())
+    return f"no tenant, route or class stands out; per request {', '.join(tokens)}"
+
+
+def _grown(dimension: str, before: Stretch, after: Stretch) -> str:
+    def growth(name: Name) -> float:
+        return after.share_of_cost(name) - before.share_of_cost(name)
+
+    most = max((name for name in after.last.costs if name[0] == dimension), key=growth)
+    if growth(most) < STANDS_OUT:
+        return ""
+    if dimension != "class":
+        return " ".join(most)
+    shares = (_percent(part.share_of_requests(most[1])) for part in (before, after))
+    return f"class {most[1]} {' -> '.join(shares)} of requests"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f} %"
 
 
 def _clock(at: float) -> str:

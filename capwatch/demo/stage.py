@@ -24,10 +24,10 @@ from capwatch.daemon import log
 from capwatch.daemon.run import Daemon, Flags
 from capwatch.demo.clock import Clock
 from capwatch.demo.history import DAYS, WARM_S, fill
-from capwatch.demo.narrator import Narrator
+from capwatch.demo.narrator import LEAST_S, Narrator
 from capwatch.demo.scene import Scene
 from capwatch.demo.simulation import BLOCK_S, STATISTICS_S, Simulation
-from capwatch.demo.workload import change
+from capwatch.demo.workload import MODEL, change
 from capwatch.demo.writers import Writers
 from capwatch.errors import UsageError
 
@@ -37,9 +37,13 @@ STEP_S: Final = 0.2
 """Between two looks of the writer at the clock: lines come out as they do from a busy gateway."""
 TELL_S: Final = 10.0
 """Between two lines of the narrator at the usual speed; faster by the root of the speed."""
+LOOK_S: Final = 20.0
+"""Most simulated seconds between two looks at the daemon's page, so that what was before the change is not missed."""
 FETCH_S: Final = 5.0
 """Patience with the daemon's page."""
 HOST: Final = "127.0.0.1"
+INTERRUPTED: Final = 130
+"""The shell's exit code of what Ctrl-C has ended, here before the daemon ran; the daemon itself ends well by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +66,29 @@ def play(options: Options, tell: Callable[[str], None], wall: Callable[[], float
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that this, too, cleans up
     port = _free(options.port)
     with _folder(options.keep) as folder:
-        scene = Scene(folder)
-        scene.set_up(f"{HOST}:{port}")
-        log.begin("warning", "logfmt")
-        config = _config(scene)
-        clock = Clock(options.speed, wall)
-        start = math.floor(clock() / BLOCK_S) * BLOCK_S
-        live = Simulation(options.scenario, options.seed, start - WARM_S, WARM_S + CHANGE_S)
-        tell(f"capwatch demo: making up {DAYS} days of history ...")
-        _fill(config, live)
-        daemon = Daemon(config, lambda: _config(scene), Flags(), clock)
-        live.change_at = math.floor(clock() / BLOCK_S) * BLOCK_S + CHANGE_S  # however long all this has taken
-        clock.let_go()
-        tell(_programme(options, scene, config.listen))
-        with _works(partial(_write, scene, live, clock), partial(_narrate, options, live, config.listen, tell)):
-            return daemon.run()
+        try:
+            code = _play(options, Scene(folder), port, tell, wall)
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+    tell(f"stopped; files {f'kept in {options.keep}' if options.keep else 'removed'}")
+    return code
+
+
+def _play(options: Options, scene: Scene, port: int, tell: Callable[[str], None], wall: Callable[[], float]) -> int:
+    scene.set_up(f"{HOST}:{port}")
+    log.begin("warning", "logfmt")
+    config = _config(scene)
+    clock = Clock(options.speed, wall)
+    start = math.floor(clock() / BLOCK_S) * BLOCK_S
+    live = Simulation(options.scenario, options.seed, start - WARM_S, WARM_S + CHANGE_S)
+    tell(f"capwatch demo: making up {DAYS} days of history ...")
+    _fill(config, live)
+    daemon = Daemon(config, lambda: _config(scene), Flags(), clock)
+    live.change_at = math.floor(clock() / BLOCK_S) * BLOCK_S + CHANGE_S  # however long all this has taken
+    clock.let_go()
+    tell(_programme(options, scene, config.listen))
+    with _works(partial(_write, scene, live, clock), partial(_narrate, options, live, config.listen, tell)):
+        return daemon.run()
 
 
 def _config(scene: Scene) -> Config:
@@ -122,9 +134,14 @@ def _narrate(
     options: Options, live: Simulation, listen: str, tell: Callable[[str], None], over: threading.Event
 ) -> None:
     """Say what the daemon's metrics show, until the show is over."""
-    narrator = Narrator(options.scenario, live.change_at)
-    while not over.wait(TELL_S / math.sqrt(max(options.speed, 1.0))):
+    speed = max(options.speed, 1.0)
+    every = 0.9 * TELL_S * math.sqrt(speed)  # a little less than between two looks, which differ by the log's own steps
+    narrator = Narrator(options.scenario, live.change_at, every)
+    pause = STEP_S
+    while not over.wait(pause):
         page = _fetched(listen)
+        if page:
+            pause = min(TELL_S / math.sqrt(speed), LOOK_S / speed)
         for line in narrator.hear(page) if page else ():
             tell(line)
 
@@ -140,19 +157,31 @@ def _fetched(listen: str) -> str | None:
 
 
 def _programme(options: Options, scene: Scene, listen: str) -> str:
-    """What there is to look at."""
-    minutes = CHANGE_S / 60 / options.speed
+    """What there is to look at, and when."""
+    metrics = f"curl -s http://{listen}/metrics"
+    simulated = f"The clock is simulated and runs {options.speed:g} times as fast as yours. "
     return f"""
   the page       http://{listen}/
-  the metrics    curl -s http://{listen}/metrics
-  cost           curl -s http://{listen}/metrics | grep '^capwatch_class_cost_replica_seconds_total'
-  in flight      curl -s http://{listen}/metrics | grep '^capwatch_inflight_littles_law'
-  engines        curl -s http://{listen}/metrics | grep '^capwatch_engine_kv_cache_utilisation_ratio'
+  all metrics    {metrics}
+  who costs      {metrics} | grep 'tenant_share_ratio{{pool="{MODEL}"'     # of the last hour's work, dearest first
+  in flight      {metrics} | grep 'inflight_littles_law{{pool="{MODEL}"'   # requests, mean of 5 minutes
+  KV caches      {metrics} | grep 'kv_cache_utilisation_ratio{{pool="{MODEL}"'
   the logs       tail -f {scene.gateway}
 
-Scenario {options.scenario}, seed {options.seed}: in {minutes:.1f} minutes, {change(options.scenario)}.
+{simulated if options.speed != 1 else ""}Scenario {options.scenario}, seed {options.seed}.
+First numbers within {_time(LEAST_S + TELL_S / 2, options)}; in {_time(CHANGE_S, options)}: {change(options.scenario)}.
 Ctrl-C ends it{"" if options.keep else " and removes its files"}.
 """
+
+
+def _time(simulated: float, options: Options) -> str:
+    """How long some simulated seconds take.
+
+    >>> _time(120.0, Options("quiet", 1.0, 0, 7, None)), _time(120.0, Options("quiet", 10.0, 0, 7, None))
+    ('2 min', '12 s')
+    """
+    seconds = simulated / options.speed
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{max(seconds, 1):.0f} s"
 
 
 def _free(port: int) -> int:
@@ -167,7 +196,8 @@ def _free(port: int) -> int:
             probe.bind((HOST, port))
         except OSError as error:
             raise UsageError(
-                f"--port: {HOST}:{port} cannot be had ({error.strerror}); name another, or 0 for any that is free"
+                f"--port: {HOST}:{port} cannot be had ({error.strerror}); name another, or 0 for any that is free "
+                "(make demo OPTIONS='--port 0')"
             ) from None
         found: int = probe.getsockname()[1]
     return found

@@ -137,5 +137,5 @@ def change(scenario: str) -> str:
         "new-tenant": f"tenant {NEWCOMER.name} arrives with a seventh of the requests, half of them {KINDS[2].route}; "
         "the others ask less",
         "retrieval-depth": f"retrieval fetches more passages: prompts {DEEPER[0]:,.0f} -> {DEEPER[1]:,.0f} tokens",
-        "quiet": "nothing: this scenario only shows that nothing is reported",
+        "quiet": "nothing changes; what is told of before and after may differ by chance only",
     }[scenario]

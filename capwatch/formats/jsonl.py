@@ -1,4 +1,4 @@
-"""capwatch's own dialect: JSON lines whose keys are the record's field names (contract, section 3).
+"""capwatch's own dialect: JSON lines whose keys are the record's field names (docs/record.md).
 
 Program: anything that can write a line per finished request. Switched on: by writing it.
 Example: {"finished_at": 1772529302.43, "duration_s": 2.31, "tenant": "acme", "route": "/v1/chat/completions",

@@ -58,6 +58,12 @@ class Found:
     """Keys of its JSON lines, where fields are missing."""
     models: Counter[str] = field(default_factory=Counter)
     routes: Counter[str] = field(default_factory=Counter)
+    clock: bool = True
+    """Whether its records tell a time of day, themselves or by their wrapper."""
+    zoned: bool = False
+    """Whether every time it can print says its zone, so that there is none to choose."""
+    phases: bool = False
+    """Whether requests tell prefill apart from decode."""
     page: bool = False
     """Whether it is a saved page of an engine's metrics, and no log."""
 
@@ -123,6 +129,8 @@ def _judge(lines: list[bytes], near: float) -> Found:
     decoder = Decoder(form, Options(), sourcing.wrapper_of(wrapper, Limits().line_bytes))
     decoded = decoder.decode(b"\n".join([*lines, b""]), near)
     missing = _missing(decoded)
+    batch = decoded.batch
+    timed = form.clock or wrapper != "none" or bool((batch["finished_at"] != near).any())
     return Found(
         best.format,
         wrapper,
@@ -135,6 +143,9 @@ def _judge(lines: list[bytes], near: float) -> Found:
         keys=_keys(lines) if missing and form.mappable and wrapper == "none" else (),
         models=_names(decoded, "model"),
         routes=_names(decoded, "route"),
+        clock=timed,
+        zoned=not form.clock,
+        phases=not np.isnan(batch["prefill_s"]).all(),
     )
 
 

@@ -27,6 +27,10 @@ MEANING: Final = {
     "ttft_s": "no goodput, and prefill is not told from decode",
 }
 """What is not shown without a field."""
+WITH_PHASES: Final = MEANING | {"ttft_s": "no goodput"}
+"""The same where the log times prefill and decode itself."""
+TENANTS: Final = ("tenant", "team", "org", "user", "consumer", "customer")
+"""Beginnings of words in the names of keys that may tell the tenant."""
 
 
 def starter(findings: Sequence[Found]) -> str:
@@ -36,6 +40,8 @@ def starter(findings: Sequence[Found]) -> str:
         [
             "# A starter configuration, written by `capwatch init`. What could not be found is marked " + MARK + ".",
             "# Then: capwatch check-config capwatch.yml && capwatch run --config.file capwatch.yml",
+            "# `start: end` counts only lines that are written from now on; with `start: beginning` the daemon counts",
+            "# what is in the files already as well, once.",
             "",
             "listen: 127.0.0.1:10077            # the page and /metrics; others reach it only if you change this",
             "# state_dir: /var/lib/capwatch     # for other users than root: $XDG_STATE_HOME/capwatch",
@@ -90,9 +96,12 @@ def _source(one: Found, name: str, models: Sequence[str]) -> Iterator[str]:
     )
     if one.wrapper != "none":
         yield f"    wrapper: {one.wrapper}"
-    yield "    start: end                     # beginning: count what is in the files already"
+    yield "    start: end                     # beginning: count what is in the files already, too"
+    if not one.clock:
+        yield f"    # {MARK}: clock time: records get the time of reading"
     if one.engine:
-        yield "    timezone: UTC                  # of times that this log prints without a zone: check it"
+        if not one.zoned:
+            yield "    timezone: UTC                  # of times that this log prints without a zone: check it"
         if len(models) == 1:
             yield f"    pool: {_text(models[0])}".ljust(34) + " # the pool that these engines serve"
         else:
@@ -102,13 +111,26 @@ def _source(one: Found, name: str, models: Sequence[str]) -> Iterator[str]:
 
 def _missing(one: Found) -> Iterator[str]:
     for name in one.missing:
-        yield f"    # {MARK}: {name} in any request: {MEANING[name]}"
+        yield f"    # {MARK}: {name} in any request: {(WITH_PHASES if one.phases else MEANING)[name]}"
     if one.missing and one.mappable:
         yield "    # fields:                      # where this log has them; dots lead into objects"
         yield from (f"    #   {name}: {'{path: …, unit: ms}' if name.endswith('_s') else '…'}" for name in one.missing)
     if one.keys:
         yield "    # Keys in its lines:"
-        yield from (f"    #   {key}" for key in one.keys)
+        yield from (
+            f"    #   {key}" + ("   <- the tenant?" if "tenant" in one.missing and _of_tenant(key) else "")
+            for key in one.keys
+        )
+
+
+def _of_tenant(key: str) -> bool:
+    """Whether the name of a key looks as if it told who asks.
+
+    >>> [_of_tenant(key) for key in ("metadata.teamAlias", "x-org-id", "user_agent", "forge", "model")]
+    [True, True, False, False, False]
+    """
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", key.rpartition(".")[2])
+    return "agent" not in words and any(word.lower().startswith(TENANTS) for word in words)
 
 
 def _engines(findings: Sequence[Found]) -> Iterator[str]:
@@ -144,13 +166,13 @@ def _rates(*, observed: bool) -> Iterator[str]:
     if observed:
         yield "    replicas: observed             # counts the engines whose logs are read; or a number"
     else:
-        yield f"    # replicas: 12                 # {MARK}: without it no utilisation and no headroom"
+        yield f"    # replicas: 12                 # {MARK}: without it no utilisation"
     yield f"    # prefill_tokens_per_second: 4000   # {MARK}: of one replica; until then 4000 is assumed"
     yield f"    # decode_tokens_per_second: 160     # {MARK}: of one replica in all; until then 160 is assumed"
 
 
 def _classes(routes: Sequence[str]) -> Iterator[str]:
-    yield "# Classes of requests, shown in drift, cost and latency; the first that fits wins."
+    yield "# Classes of requests, shown in cost and latency; the first that fits wins."
     if not routes:
         yield f"# classes:                         # {MARK}: a route in any request"
         yield "#   - {name: chat, match: {route: /v1/chat/completions}}"

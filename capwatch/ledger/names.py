@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from capwatch.ledger.table import Axis
+from capwatch.ledger.table import WIDTHS, Axis
 
 UNKNOWN: Final = 0
 OTHER: Final = 1
@@ -29,11 +29,13 @@ class Names:
         self._gone: list[tuple[str, int]] = []
 
     def id(self, axis: str, text: str) -> int:
-        """The id of a text, new if it has none."""
+        """The id of a text, new if it has none; that of `other` where no id is left that would fit into a key."""
         ids = self._axis(axis)
         found = ids.get(text)
         if found is None:
             found = self._next[axis]
+            if found >> WIDTHS.get(axis, 62):
+                return OTHER
             self.put([(axis, found, text)])
             self._fresh.append((axis, found, text))
         return found

@@ -26,11 +26,12 @@ class Axis(NamedTuple):
 TENANT = Axis("tenant", 20)
 ROUTE = Axis("route", 16)
 MODEL = Axis("model", 12)
-POOL = Axis("pool", 8)
-CLASS = Axis("class", 8)
-SOURCE = Axis("source", 10)
-BOUND = Axis("bound", 8)
-ENGINE = Axis("engine", 16)
+POOL = Axis("pool", 12)
+CLASS = Axis("class", 12)
+SOURCE = Axis("source", 14)
+BOUND = Axis("bound", 14)
+ENGINE = Axis("engine", 20)
+WIDTHS = {axis.name: axis.bits for axis in (TENANT, ROUTE, MODEL, POOL, CLASS, SOURCE, BOUND, ENGINE)}
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 """Replay: the daemon's own road over finished files."""
 
-from capwatch.replay.road import Log, replay
+from capwatch.replay.road import Log, replay, told_until
 
-__all__ = ["Log", "replay"]
+__all__ = ["Log", "replay", "told_until"]

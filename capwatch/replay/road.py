@@ -10,9 +10,10 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from operator import attrgetter
+from itertools import islice, pairwise
+from operator import attrgetter, itemgetter
 from typing import Final
 
 import numpy as np
@@ -98,6 +99,21 @@ def replay(
     yield pipeline, totals, done
 
 
+def told_until(config: Config, logs: Sequence[Log], wall: float) -> float:
+    """When (s, epoch) the logs were last written, after which they tell of nothing; at most ``wall``.
+
+    It is the newest time of the files, unless what that file tells is newer: it was copied without its time.
+    """
+    at, log = max(((os.path.getmtime(log.path), log) for log in logs), key=itemgetter(0))
+    decoder = decoder_for(log.source, config.limits.line_bytes)
+    with suppress(*UNREADABLE), opened(log.path) as stream:
+        for _, lines, _, _ in islice(blocks(stream, PIECE, config.limits.line_bytes), 1):
+            told = decoder.decode(lines, at).batch.event_at
+            if len(told) and np.median(told) > at + FUTURE_S:
+                return wall
+    return min(at, wall)
+
+
 def _moments(clock: float, until: float, step: float, last: int) -> range:
     """The multiples of ``step`` from ``clock`` on, behind the ``last`` one and before ``until``; none at the start."""
     return range(max(math.ceil(clock / step), last + 1), math.ceil(until / step)) if clock else range(0)
@@ -172,6 +188,9 @@ def _decoded(config: Config, log: Log, size: int) -> Iterator[tuple[int, Decoded
                 decoded = decoder.decode(pieces, near)
                 _drop(decoded, "too_long", pieces.too_long)
                 yield pieces.length, decoded
+            opens = decoder.expire(math.inf)
+            if opens.read:
+                yield 0, opens
             if pieces.cut:
                 decoded = decoder.decode(pieces.cut, near)
                 if decoded.dropped["malformed"]:

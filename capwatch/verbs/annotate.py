@@ -9,7 +9,7 @@ from datetime import UTC
 
 from capwatch.config.load import default_state_dir
 from capwatch.console.configured import load
-from capwatch.daemon.control import ask
+from capwatch.daemon.control import ask, is_utf8
 from capwatch.dialect.value import REFUSED
 from capwatch.dialect.value import time as read_time
 from capwatch.errors import UsageError
@@ -30,6 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Send the note."""
     if not arguments.text.strip():
         raise UsageError("TEXT: is empty; say what has changed")
+    if not is_utf8(arguments.text):
+        raise UsageError("TEXT: is not UTF-8; write it in that encoding")
     at = time.time() if arguments.at is None else read_time(arguments.at, UTC)
     if at is None or at == REFUSED or at < 0:
         raise UsageError(f"--at: {arguments.at!r} is no time; use RFC 3339, such as 2026-11-30T09:41:00Z")

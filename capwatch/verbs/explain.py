@@ -3,7 +3,8 @@
 The source is described by options or, with --config.file, by the configuration. Without either, every format is tried
 on the first 200 lines; if one makes records of them, it goes on with the best. FILE may end in .gz or .zst; - is
 standard input, read line by line, as in `tail -f access.log | capwatch explain --format litellm -`. The format
-engine_metrics takes the whole file as one saved /metrics page. Exit code 1 where lines were dropped.
+engine_metrics takes the whole file as one saved /metrics page. A last line on stderr, not with --json, adds up what
+became of the lines. Exit code 1 where lines were dropped.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import BinaryIO
@@ -47,11 +49,14 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config.file", dest="config", metavar="FILE", help="take all of this from a configuration")
     parser.add_argument("--source", metavar="NAME", help="and from this source of it")
     parser.add_argument("--json", action="store_true", help="one JSON object a line, for machines")
+    parser.add_argument("--records", action="store_true", help="show no lines that were skipped; not with --json")
     parser.add_argument("file", metavar="FILE", nargs="?", default=STDIN, help="the log; - is standard input (-)")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Judge every line, and tell."""
+    if arguments.records and arguments.json:
+        raise UsageError("--records: --json has an object for every line; leave one of the two out")
     with _opened(arguments.file) as stream:
         try:
             return _explain(arguments, stream)
@@ -80,11 +85,17 @@ def _explain(arguments: argparse.Namespace, stream: BinaryIO) -> int:
 def _show(judged: Iterable[Judged], source: Source, arguments: argparse.Namespace) -> int:
     """Print every result as soon as it is there; 1 if lines were dropped."""
     options = sourcing.options_of(source)
-    dropped = False
+    counts: Counter[str] = Counter()
     for one in judged:
-        dropped |= one.outcome == "drop"
-        print(as_json(one) if arguments.json else as_text(one, options), flush=arguments.file == STDIN)
-    return int(dropped)
+        counts[one.outcome] += 1
+        if not (arguments.records and one.outcome == "skip"):
+            print(as_json(one) if arguments.json else as_text(one, options), flush=arguments.file == STDIN)
+    if not arguments.json and source.format != PAGE:
+        print(
+            f"{counts.total()} lines: {counts['record']} records, {counts['skip']} skipped, {counts['drop']} dropped",
+            file=sys.stderr,
+        )
+    return int(counts["drop"] > 0)
 
 
 def _source(arguments: argparse.Namespace) -> tuple[Source | None, int]:
@@ -151,9 +162,12 @@ def _fitting(arguments: argparse.Namespace, lines: list[bytes]) -> Source:
 
 
 def _table(fits: Sequence[Fit], wrapper: str) -> str:
-    width = max(len(fit.format) for fit in fits)
-    rows = [f"{fit.format:{width}}  {fit.share:10.0%}  {fit.counted:7}" for fit in fits]
-    return "\n".join([f"{'format':{width}}  understood  records  (wrapper: {wrapper})", *rows])
+    """How well formats fit: those that make records, or all where none does."""
+    shown = [fit for fit in fits if fit.counted] or fits
+    width = max(len("format"), *(len(fit.format) for fit in shown))
+    share = "understood or skipped"
+    rows = [f"{fit.format:{width}}  {fit.counted:7}  {fit.share:{len(share)}.0%}" for fit in shown]
+    return "\n".join([f"{'format':{width}}  records  {share}  (wrapper: {wrapper})", *rows])
 
 
 def _opened(path: str) -> BinaryIO:

@@ -24,7 +24,7 @@ from capwatch.console.progress import Progress
 from capwatch.errors import UsageError
 from capwatch.exporters.text import Writer
 from capwatch.metrics import CATALOGUE
-from capwatch.replay import Log, replay
+from capwatch.replay import Log, replay, told_until
 from capwatch.replay.backfill import OpenMetricsFile
 from capwatch.view import view
 
@@ -52,9 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
     families = _families(arguments.families)
     step = _step(arguments.step)
     progress = Progress(sum(os.path.getsize(log.path) for log in logs if os.path.exists(log.path)), "replay")
-    # A log tells of nothing later than its last writing.
-    now = min(time.time(), max(os.path.getmtime(log.path) for log in logs))
-    steps = replay(config, logs, now, step=step if arguments.openmetrics_out else None)
+    steps = replay(
+        config, logs, told_until(config, logs, time.time()), step=step if arguments.openmetrics_out else None
+    )
     disabled = frozenset(config.metrics.disable)
     pipeline = totals = None
     with _openmetrics(arguments.openmetrics_out) as file:
@@ -123,6 +123,6 @@ def _step(text: str) -> float:
         step = duration(text)
     except ValueError as error:
         raise UsageError(f"--step: {error}") from None
-    if step <= 0:
-        raise UsageError("--step: must be more than 0, such as 15s")
+    if step < 1:
+        raise UsageError("--step: must be at least 1s, such as 15s")
     return step

@@ -280,7 +280,7 @@ ERRORS = [
     ),
     (
         "pools: [{name: p, prefill_tokens_per_second: 0}]",
-        "capwatch.yml:1: pools[0].prefill_tokens_per_second: found 0; must be greater than 0",
+        "capwatch.yml:1: pools[0].prefill_tokens_per_second: found 0; must be at least 0.001",
     ),
     (
         "pools: [{name: p, target_utilisation: 70}]",
@@ -315,13 +315,25 @@ ERRORS = [
     ),
     (
         "budgets: {acme: {rate: 1}}",
-        "capwatch.yml:1: budgets.acme.burst: missing; needed is a number (greater than 0): ",
+        "capwatch.yml:1: budgets.acme.burst: missing; needed is a number (at least 0.001): ",
     ),
-    ("budgets: {acme: {rate: 0, burst: 1}}", "capwatch.yml:1: budgets.acme.rate: found 0; must be greater than 0"),
+    ("budgets: {acme: {rate: 0, burst: 1}}", "capwatch.yml:1: budgets.acme.rate: found 0; must be at least 0.001"),
     ("limits: {tenants: 0}", "capwatch.yml:1: limits.tenants: found 0; must be at least 1"),
     (
         "limits: {line_bytes: 0.5B}",
         "capwatch.yml:1: limits.line_bytes: found '0.5B', which is no whole number of bytes",
+    ),
+    (
+        "pools: [{name: p, decode_tokens_per_second: 1e-320}]",
+        "capwatch.yml:1: pools[0].decode_tokens_per_second: found 1e-320; must be at least 0.001",
+    ),
+    (
+        f"pools: [{', '.join(f'{{name: p{n}}}' for n in range(251))}]",
+        "capwatch.yml:1: pools: 251 of them; at most 250",
+    ),
+    (
+        f"sources: [{{name: a, path: a, format: jsonl, fields: {{tenant: {'a.' * 9}b}}}}]",
+        "capwatch.yml:1: sources[0].fields.tenant: 9 dots; at most 8",
     ),
     ("slo: [{ttft: 0}]", "capwatch.yml:1: slo[0].ttft: found 0; must be greater than 0s"),
     (

@@ -45,7 +45,7 @@ def test_a_page_is_read() -> None:
 
 
 def test_between_two_readings_are_differences() -> None:
-    """80 requests in 10 s that cost 100 replica-seconds: rate, cost, utilisation of 12 replicas, shares, tokens, time."""
+    """80 requests in 10 s that cost 100 replica-seconds: rate, cost, utilisation, shares, tokens, time."""
     stretch = Stretch(Reading(at=BEGIN), read(PAGE))
     assert (stretch.rate, stretch.cost, stretch.utilisation) == (8.0, 1.25, 10 / 12)
     assert (stretch.share_of_requests("long"), stretch.share_of_cost(("tenant", "acme"))) == (0.125, 0.3)
@@ -54,4 +54,5 @@ def test_between_two_readings_are_differences() -> None:
 
 def test_nothing_told_is_no_time() -> None:
     """Without times to the first token their mean is unknown, not 0."""
-    assert math.isnan(Stretch(Reading(at=BEGIN), read("capwatch_class_requests_total 5\n".replace(" 5", '{pool="a",class="b"} 5'))).first_token)
+    stretch = Stretch(Reading(at=BEGIN), read('capwatch_class_requests_total{pool="a",class="b"} 5.0'))
+    assert math.isnan(stretch.first_token)

@@ -37,7 +37,8 @@ def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
         result = capwatch("demo", "--port", str(port), cwd=tmp_path)
     told = (result.returncode, result.stdout, result.stderr.decode())
     meant = (
-        f"--port: 127.0.0.1:{port} cannot be had (Address already in use); name another, or 0 for any that is free\n"
+        f"--port: 127.0.0.1:{port} cannot be had (Address already in use); name another, or 0 for any that is free "
+        "(make demo OPTIONS='--port 0')\n"
     )
     assert told == (2, b"", meant)
 
@@ -91,15 +92,17 @@ def test_the_demo_from_begin_to_end(tmp_path: Path) -> None:
     lines = []
     for line in process.stdout:
         lines.append(line)
-        if "SEEN: " in line:
+        if "  SINCE " in line:
             break
     address = re.search(r"http://(\S+)/$", "".join(lines), re.MULTILINE)
     assert address is not None, process.communicate()
     with urllib.request.urlopen(f"http://{address[1]}/metrics", timeout=10) as answer:
         page = Page(answer.read().decode())
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    rest, errors = process.communicate(timeout=30)
     assert (process.returncode, errors, list(tmp_path.iterdir())) == (0, "", [])
+    assert rest.splitlines()[-1] == "stopped; files removed"
+    assert "The clock is simulated and runs 100 times as fast as yours." in "".join(lines)
     assert any("JUST NOW: tenant acme arrives" in line for line in lines)
     assert page.value("requests_total", tenant="acme") > 0
     assert page.value("class_requests_total") > 250_000  # a day of history

@@ -1,12 +1,19 @@
 """The built pages of docs/ say what the code says."""
 
 import importlib.util
+import re
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from capwatch.config.schema import Config, Pool
+from capwatch.dialect.fields import KINDS
+from capwatch.record import Request
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+PACKAGE = DOCS.parent / "capwatch"
 
 
 def builder() -> ModuleType:
@@ -23,3 +30,31 @@ def builder() -> ModuleType:
 def test_a_page_is_fresh(name: str) -> None:
     """Each built page is committed as it is built; `python docs/build.py` mends it."""
     assert (DOCS / name).read_text() == builder().pages()[name]
+
+
+def test_the_record_page_has_every_field() -> None:
+    """No field without its unit and rule, and none that is gone."""
+    assert list(builder().RECORD) == list(Request.__struct_fields__)
+    assert [name for name in Request.__struct_fields__ if name not in builder().OWN] == [
+        name for name in Request.__struct_fields__ if name in KINDS
+    ]
+
+
+def spoken(pattern: str) -> bool:
+    """Whether code outside the configuration's own has a pattern."""
+    files = (path for path in PACKAGE.rglob("*.py") if path.parent.name != "config")
+    return any(re.search(pattern, path.read_text()) for path in files)
+
+
+def test_keys_for_later_are_used_by_nobody() -> None:
+    """A key that came into use loses its mark."""
+    owned = {key: key.removeprefix("pools[].") for key in builder().LATER}
+    found = {key for key, name in owned.items() if spoken(rf"{'config' if name == key else r'pools?'}\.{name}\b")}
+    assert found == set()
+
+
+def test_keys_in_use_are_not_for_later() -> None:
+    """A new key of the whole or of a pool is used, or marked."""
+    keys = [each.name for each in fields(Config)] + [f"pools[].{each.name}" for each in fields(Pool)]
+    mine = [key for key in keys if key not in builder().LATER]
+    assert [key for key in mine if not spoken(rf"\.{key.removeprefix('pools[].')}\b")] == []

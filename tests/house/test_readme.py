@@ -60,7 +60,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_the_example_costs_what_the_readme_says(folder: Path) -> None:
     """The README's configuration and log give the series that it prints."""
-    (line,) = (one for one in commands() if one.startswith("capwatch replay"))
+    line, _ = (one for one in commands() if one.startswith("capwatch replay"))
     result = subprocess.run(
         line, shell=True, cwd=folder, env=environment(folder), capture_output=True, text=True, check=False
     )

@@ -20,6 +20,7 @@ from capwatch.init.write import MARK, starter
 from capwatch.sourcing import names
 from tests.end_to_end.command import Page, capwatch, printed
 
+FORMATS = Path(__file__).resolve().parents[1] / "formats"
 BEGIN = 1_767_225_600.0
 REQUEST = {
     "request_id": "a",
@@ -113,6 +114,43 @@ def test_missing_fields_are_marked(tmp_path: Path) -> None:
     ]
     assert ("    #   team.id" in text.splitlines(), "secret" in text) == (True, False)
     assert loaded(text).sources[0].format == "jsonl"
+
+
+def test_a_log_without_a_clock_is_marked() -> None:
+    """llama.cpp prints the time since its start: there is no zone to choose, and it tells prefill from decode."""
+    text = starter(look([str(FORMATS / "llamacpp" / "b11669.log")]))
+    assert f"    # {MARK}: clock time: records get the time of reading" in text.splitlines()
+    assert f"    # {MARK}: ttft_s in any request: no goodput" in text.splitlines()
+    assert ("timezone" in text, "not told from decode" in text) == (False, False)
+
+
+def test_a_wrapper_is_a_clock(tmp_path: Path) -> None:
+    """In a container's log each line has the time at which it was written."""
+    log = (FORMATS / "llamacpp" / "b11669.log").read_text().splitlines()
+    (tmp_path / "pod.log").write_text("".join(f"2026-11-30T08:00:00.000000000Z stderr F {line}\n" for line in log))
+    text = starter(look([str(tmp_path / "pod.log")]))
+    assert ("clock time" in text, "timezone" in text) == (False, False)
+
+
+def test_a_build_that_prints_the_time_has_a_clock() -> None:
+    """llama.cpp up to b3600 prints seconds since the epoch."""
+    text = starter(look([str(FORMATS / "llamacpp" / "b3600.log")]))
+    assert ("clock time" in text, "timezone" in text) == (False, False)
+
+
+def test_keys_that_may_tell_the_tenant_are_pointed_at(tmp_path: Path) -> None:
+    """Only where the tenant is missing."""
+    row = {key: value for key, value in REQUEST.items() if key != "tenant"} | {"meta": {"teamAlias": "x"}}
+    text = starter(look([str(lines(tmp_path / "a.jsonl", row))]))
+    assert [line for line in text.splitlines() if line.endswith("?")] == ["    #   meta.teamAlias   <- the tenant?"]
+    row = {key: value for key, value in REQUEST.items() if key != "ttft_s"} | {"team": "x"}
+    assert "<-" not in starter(look([str(lines(tmp_path / "b.jsonl", row))]))
+
+
+def test_where_counting_begins_is_told(tmp_path: Path) -> None:
+    """Before the first key."""
+    text = starter(look([str(lines(tmp_path / "a.jsonl", REQUEST))]))
+    assert "`start: end` counts only lines that are written from now on" in text[: text.index("listen:")]
 
 
 def test_nothing_missing_nothing_marked(tmp_path: Path) -> None:

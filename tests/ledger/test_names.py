@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capwatch.ledger import OTHER, UNKNOWN, Axis, Names
+from capwatch.ledger import CLASS, OTHER, UNKNOWN, Axis, Names
 
 TEXTS = st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=12)
 
@@ -49,6 +49,14 @@ def test_a_copy_goes_its_own_way() -> None:
     names.forget("tenant", names.id("tenant", "b"))
     twin = names.copy()
     assert (names.id("tenant", "c"), twin.id("tenant", "d"), twin.find("tenant", "c")) == (4, 4, None)
+
+
+def test_a_name_that_no_key_has_room_for_is_other() -> None:
+    """A key holds so many bits of each id: more would be another name's."""
+    names = Names()
+    numbers = [names.id(CLASS.name, str(n)) for n in range(1 << CLASS.bits)]
+    assert numbers[-3:] == [(1 << CLASS.bits) - 1, OTHER, OTHER]
+    assert names.id(CLASS.name, "0") == 2
 
 
 def test_an_axis_can_be_full() -> None:

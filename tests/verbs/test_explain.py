@@ -11,6 +11,7 @@ import pytest
 import zstandard
 
 from capwatch.cli import main
+from capwatch.formats import shelf
 from tests.end_to_end.command import COMMAND, printed
 
 GOOD = {"finished_at": 1772529302.5, "tenant": "acme", "timing": {"ttft_ms": 400}, "duration_s": 2.5, "stream": True}
@@ -96,9 +97,41 @@ def test_without_a_format_the_best_is_found(capsys: pytest.CaptureFixture[str]) 
     """A table tells how well each fits; the best that makes records goes on."""
     assert main(["explain", "access.jsonl"]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["format", "understood", "records", "(wrapper:", "none)"]
-    assert lines[1].split() == ["jsonl", "67%", "1"]
-    assert "line 1: record" in lines
+    assert lines[:2] == [
+        "format  records  understood or skipped  (wrapper: none)",
+        "jsonl         1                    67%",
+    ]
+    assert lines[2] == "line 1: record"
+
+
+def test_only_where_nothing_fits_all_formats_are_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A format that makes no record of the lines is no fit."""
+    (folder / "prose.txt").write_text("It was a dark and stormy night.\n")
+    main(["explain", "prose.txt"])
+    rows = capsys.readouterr().out.splitlines()[1:]
+    assert sorted(row.split()[0] for row in rows) == list(shelf())
+
+
+def test_the_outcomes_are_added_up(capsys: pytest.CaptureFixture[str]) -> None:
+    """On stderr, after all lines; machines count for themselves."""
+    main(["explain", "--format", "jsonl", "access.jsonl"])
+    assert capsys.readouterr().err == "3 lines: 1 records, 1 skipped, 1 dropped\n"
+    main(["explain", "--json", "--format", "jsonl", "access.jsonl"])
+    assert capsys.readouterr().err == ""
+
+
+def test_what_was_skipped_may_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """--records shows records and drops."""
+    main(["explain", "--records", "--format", "jsonl", "access.jsonl"])
+    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("line")]
+    assert [line.split(",")[0] for line in shown] == ["line 1: record", "line 3: drop"]
+
+
+def test_machines_hear_of_every_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """--records and --json contradict each other."""
+    code = main(["explain", "--records", "--json", "--format", "jsonl", "access.jsonl"])
+    shown = capsys.readouterr()
+    assert (code, shown.out, shown.err.count("\n"), "--records" in shown.err) == (2, "", 1, True)
 
 
 def test_the_wrapper_is_found_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -91,6 +91,22 @@ def test_a_last_line_that_is_cut_is_partial(replayed: Replayed) -> None:
     assert page.value("lines_read_total") == 60
 
 
+def test_a_record_whose_end_never_came_is_partial(folder: Path, replayed: Replayed) -> None:
+    """The file ends within a record that a container's runtime had cut: each of its lines has a fate."""
+    (folder / "capwatch.yml").write_text(CONFIG.replace("jsonl}", "jsonl, wrapper: cri}"))
+    stamp = b"2026-03-03T09:15:02.43Z stdout "
+    page = replayed(access_jsonl=stamp + b"F " + ROWS[0] + stamp + b"P " + ROWS[1][:20] + b"\n")
+    assert fates(page) == {"counted": 1, "skipped": 0, "partial": 1}
+    assert page.value("lines_read_total") == 2
+
+
+def test_a_file_copied_without_its_time_tells_the_same(folder: Path, replayed: Replayed) -> None:
+    """Its records say when it was written, not the file's own time, where that is before them."""
+    plain = replayed(access_jsonl=b"".join(ROWS)).text
+    os.utime(folder / "access.jsonl", (1, 1))
+    assert replayed("access.jsonl").text == plain
+
+
 def test_windows_line_ends_and_a_byte_order_mark(replayed: Replayed) -> None:
     """CRLF and a mark at the beginning change nothing."""
     plain = replayed(access_jsonl=b"".join(ROWS)).text
