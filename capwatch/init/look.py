@@ -18,6 +18,7 @@ from capwatch.config.schema import Limits
 from capwatch.dialect import Decoded, Decoder, Options
 from capwatch.errors import UsageError
 from capwatch.explain import best_fit, explain_page, find_wrapper
+from capwatch.labels import clean
 from capwatch.replay.files import UNREADABLE, opened
 
 SAMPLE_BYTES: Final = 4 << 20
@@ -141,8 +142,8 @@ def _judge(lines: list[bytes], near: float) -> Found:
         records=decoded.counted,
         missing=missing,
         keys=_keys(lines) if missing and form.mappable and wrapper == "none" else (),
-        models=_names(decoded, "model"),
-        routes=_names(decoded, "route"),
+        models=_shown(_names(decoded, "model")),
+        routes=_shown(_names(decoded, "route")),
         clock=timed,
         zoned=not form.clock,
         phases=not np.isnan(batch["prefill_s"]).all(),
@@ -165,6 +166,11 @@ def _names(decoded: Decoded, label: str) -> Counter[str]:
     return Counter({name: count for name, count in zip(column.names, counts, strict=False) if name and count})
 
 
+def _shown(names: Counter[str]) -> Counter[str]:
+    """The names that may be written down: a key or an address in the place of one is in no configuration."""
+    return Counter({name: count for name, count in names.items() if clean(name) == name})
+
+
 def _keys(lines: Iterable[bytes]) -> tuple[str, ...]:
     """The paths of plain values in the first JSON objects; the values themselves are nobody's business."""
     found: dict[str, None] = {}
@@ -175,7 +181,7 @@ def _keys(lines: Iterable[bytes]) -> tuple[str, ...]:
             continue
         for key, value in row.items() if isinstance(row, dict) else ():
             inner = [f"{key}.{one}" for one in value] if isinstance(value, dict) else [key]
-            found |= dict.fromkeys(one for one in inner if one.isprintable())
+            found |= dict.fromkeys(one for one in inner if one.isprintable() and clean(one) == one)
     return tuple(found)[:MOST_KEYS]
 
 
