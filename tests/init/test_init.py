@@ -149,13 +149,12 @@ def test_keys_that_may_tell_the_tenant_are_pointed_at(tmp_path: Path) -> None:
 
 def test_no_secret_and_no_odd_sign_gets_into_a_configuration(tmp_path: Path) -> None:
     """Neither as a model or a route, nor as the name of a key."""
-    secret = "sk-0123456789abcdefghij"
+    key = "sk-0123456789abcdefghij"
     rows = [
-        REQUEST | {"model": one, "route": one, secret: 1}
-        for one in (secret, "jane@example.org", "\ud800", "a\0b", "good")
+        REQUEST | {"model": one, "route": one, key: 1} for one in (key, "jane@example.org", "\ud800", "a\0b", "good")
     ]
     text = starter(look([str(lines(tmp_path / "gateway.log", *rows))]))
-    assert not any(one in text for one in (secret, "jane", "ud800", "\\0b"))
+    assert not any(one in text for one in (key, "jane", "ud800", "\\0b"))
     assert [one.name for one in loaded(text).pools] == ["good"]
 
 
