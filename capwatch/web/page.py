@@ -27,7 +27,7 @@ table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 th,td{text-align:left;vertical-align:top;padding:.35rem .7rem .35rem 0;border-bottom:1px solid #8886}
 .n{text-align:right}
 td.n{white-space:nowrap}
-p,.w{overflow-wrap:anywhere}
+p,td.w{overflow-wrap:anywhere}
 .bad{color:#c5221f;font-weight:600}
 .dim{opacity:.7}
 @media(prefers-color-scheme:dark){.bad{color:#ff8a80}a{color:#8ab4f8}}
