@@ -83,6 +83,25 @@ def test_a_shift_of_the_mix_costs_a_quarter_more() -> None:
     assert spine.total("cost_replica_seconds_total") == pytest.approx(124.85, rel=1e-12)
 
 
+def test_twice_the_rate_of_the_same_mix_costs_the_same_a_request() -> None:
+    """Only the number of requests moves."""
+    spine = Spine(CONFIG)
+    for _ in range(2):
+        spine.feed(*mix(policy=0.85, order=0.14, long=0.01))
+    totals = [spine.total(name) for name in ("requests_total", "cost_replica_seconds_total")]
+    assert totals == pytest.approx([200, 2 * 99.2], rel=1e-12)
+
+
+def test_one_very_long_prompt_is_its_tenants_alone() -> None:
+    """It costs what it computes, and nobody else's cost moves."""
+    spine = Spine(CONFIG)
+    spine.feed(*mix(policy=0.85, order=0.14, long=0.01))
+    before = spine.values("cost_replica_seconds_total")
+    spine.feed(request(tenant="rare", prompt_tokens=120_000, output_tokens=16))
+    assert spine.total("cost_replica_seconds_total", tenant="rare") == pytest.approx(30 + 0.1, rel=1e-12)
+    assert spine.values("cost_replica_seconds_total").items() >= before.items()
+
+
 def test_more_cached_and_more_prompt_tokens_cancel() -> None:
     """Computed tokens stay flat, so the cost does; the savings say what the cache did."""
     costs, saved = [], []
