@@ -6,14 +6,17 @@ import re
 import signal
 import socket
 import sqlite3
+import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from capwatch.daemon.run import SILENT_S
+from tests.end_to_end.command import COMMAND
 
 from . import LONG
 from .daemon import Daemon, until
@@ -260,3 +263,32 @@ def _written(daemon: Daemon) -> int:
     """Bytes that its process has had written to disk."""
     found = Path(f"/proc/{daemon.process.pid}/io").read_text()
     return int(found.split("write_bytes: ")[1].split()[0])
+
+
+def test_notes_are_kept_and_bad_ones_refused(daemon: Daemon) -> None:
+    """A note that cannot be written down ends nothing: neither the daemon, nor its answers to the next one."""
+    daemon.start()
+    state = daemon.folder / "state"
+    notes: list[tuple[str | bytes, int]] = [("first", 0), (b"deploy M\xfcnchen", 2), ("  ", 2), ("second", 0)]
+    for text, code in notes:
+        result = subprocess.run(
+            [*COMMAND, "annotate", text, "--state-dir", state, "--at", "2026-11-30T09:41:00Z"],
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert (result.returncode, result.stderr.count(b"\n")) == (code, int(code != 0)), result
+    for sent in (
+        b'{"do":"annotate","text":"\\ud800","at":5}',
+        b'{"do":"annotate","text":"x","at":' + b"9" * 400 + b"}",
+    ):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(state / "capwatch.sock"))
+            connection.sendall(b'{"do":"annotate",' + told + b"}\n")
+            assert b"error" in connection.recv(4096)
+    assert daemon.stop()[0] == 0
+    with closing(sqlite3.connect(state / "history.db")) as history:
+        assert history.execute("SELECT at, pool, text FROM annotation ORDER BY text").fetchall() == [
+            (1796031660.0, "", "first"),
+            (1796031660.0, "", "second"),
+        ]
