@@ -284,7 +284,7 @@ def test_notes_are_kept_and_bad_ones_refused(daemon: Daemon) -> None:
     ):
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(state / "capwatch.sock"))
-            connection.sendall(b'{"do":"annotate",' + told + b"}\n")
+            connection.sendall(sent + b"\n")
             assert b"error" in connection.recv(4096)
     assert daemon.stop()[0] == 0
     with closing(sqlite3.connect(state / "history.db")) as history:
