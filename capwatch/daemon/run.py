@@ -127,10 +127,14 @@ class Daemon:
         pools = {one.name: msgspec.to_builtins(one) for one in self._config.pools}
         self._committing.later(lambda history: history.note_settings(self._clock(), pools))
 
-    def run(self) -> int:
-        """Run until told to stop; the exit code."""
+    def heed(self) -> None:
+        """Take the process's signals from now on; those before `run` are obeyed there."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
+
+    def run(self) -> int:
+        """Run until told to stop; the exit code."""
+        self.heed()
         for warning in warnings(self._config, engines(), auth=False):
             _log.warning("%s", warning)
         reading = threading.Thread(target=self._read, name="reading", daemon=True)

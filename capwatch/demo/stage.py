@@ -86,6 +86,7 @@ def _play(options: Options, scene: Scene, port: int, tell: Callable[[str], None]
     daemon = Daemon(config, lambda: _config(scene), Flags(), clock)
     live.change_at = math.floor(clock() / BLOCK_S) * BLOCK_S + CHANGE_S  # however long all this has taken
     clock.let_go()
+    daemon.heed()  # from here on an interruption ends the daemon, and with it, in order, all that writes
     tell(_programme(options, scene, config.listen))
     with _works(partial(_write, scene, live, clock), partial(_narrate, options, live, config.listen, tell)):
         return daemon.run()

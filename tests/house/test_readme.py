@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text()
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
 BIN = Path(sys.executable).parent
 
 
@@ -108,3 +109,30 @@ def test_every_command_works_one_after_the_other(folder: Path) -> None:
         assert daemon.wait(10) == 0
         assert daemon.stderr is not None
         daemon.stderr.close()
+
+
+def test_the_first_command_shows_a_demo_and_ends_without_a_trace() -> None:
+    """`make demo` prints where to look; Ctrl-C, which reaches make and the demo alike, ends both."""
+    if not (ROOT / ".venv" / ".stamp").exists():
+        pytest.skip("make has not filled .venv; run `make test`")
+    with subprocess.Popen(
+        ["make", "demo", "OPTIONS=--port 0"],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as demo:
+        assert demo.stdout is not None
+        told = []
+        for line in demo.stdout:
+            told.append(line)
+            if "Ctrl-C ends it" in line:
+                os.killpg(demo.pid, signal.SIGINT)
+    text = "".join(told)
+    (folder,) = re.findall(r"tail -f (/\S+?)/litellm", text)
+    assert "/metrics" in text
+    assert text.endswith("stopped; files removed\n")
+    assert not Path(folder).exists()
+    assert demo.returncode in (0, -signal.SIGINT)  # make itself is interrupted, too
