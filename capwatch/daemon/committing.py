@@ -132,6 +132,7 @@ class Committing:
                 self._begin_history(error)
                 future.set_exception(StateError("the history was damaged; try again"))
             except Exception as error:  # noqa: BLE001 - it is told to whoever asked; what was read goes on
+                _log.warning("the history did not take something: %s", type(error).__name__)
                 future.set_exception(error)
             else:
                 future.set_result(None)
