@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from ..command import Page, printed
-from .plays import PLAYS
+from .plays import PLAYS, expected, told
 from .process import until
 
 RATES = {"prefill_tokens_per_second": 4000, "decode_tokens_per_second": 160}
@@ -38,3 +38,21 @@ def explained(config: Path, log: Path) -> list[dict[str, Any]]:
 def replayed(config: Path) -> Page:
     """The page of `replay`."""
     return Page(printed("replay", "--config.file", config, cwd=config.parent))
+
+
+def told_line_by_line(config: Path, log: Path) -> None:
+    """Every line is one request with the outcome of its play."""
+    lines = explained(config, log)
+    assert [one["outcome"] for one in lines] == ["record"] * len(PLAYS)
+    assert told([one["record"] for one in lines]) == expected()
+
+
+def counted_once(config: Path) -> None:
+    """The page has a request for each play, and a retry for each that was tried twice."""
+    page = replayed(config)
+    outcomes = {(one.name, one.outcome): 0.0 for one in PLAYS}
+    for one in PLAYS:
+        outcomes[one.name, one.outcome] += 1
+    assert page.values("requests_total", "tenant", "outcome") == outcomes
+    assert page.value("retries_total") == sum(one.retries for one in PLAYS)
+    assert page.value("lines_read_total") == page.value("lines_counted_total") == len(PLAYS)
