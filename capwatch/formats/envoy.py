@@ -1,14 +1,17 @@
 r"""Envoy and Envoy AI Gateway: one access log line for each request, as JSON (typed or all texts) or as text.
 
-Program: Envoy 1.2x to 1.40, Envoy AI Gateway 0.3 to 1.1. Switched on by `access_log` with `log_format.json_format`
-(Envoy) or `EnvoyProxy.spec.telemetry.accessLog` (gateway); the operator names the keys, the defaults here are those of
-the documents. Token counts exist only in the gateway, where `llmRequestCosts` is set and printed.
+Program: Envoy 1.2x to 1.40, Envoy AI Gateway 0.3 to 1.1.
+Switched on: by `access_log` with `log_format.json_format` (Envoy) or `EnvoyProxy.spec.telemetry.accessLog` (gateway);
+the operator names the keys, the defaults here are those of the documents. Token counts exist only in the gateway, where
+`llmRequestCosts` is set and printed.
 Example: {"start_time": "2026-03-03T09:15:00.900Z", "duration": 7940, "response_code": 200, "response_flags": "-",
 "x-envoy-origin-path": "/v1/chat/completions", "x-request-id": "f4046a08-…", "upstream_request_attempt_count": 1,
 "gen_ai.usage.input_tokens": 1530, "gen_ai.usage.output_tokens": 342, "gen_ai.token_latency.ttft_ms": 412, …}
-Text: [2026-03-03T09:15:00.120Z] "POST /v1/chat/completions HTTP/2" 200 - 1858 4148 2310 2307 "…" "…" "7ead13c1-…" …
-Units: whole milliseconds; the start is printed. The header time (`RESPONSE_DURATION`, `x-envoy-upstream-service-time`)
-is no time to the first token: servers send their headers before they think.
+Example (text): [2026-03-03T09:15:00.120Z] "POST /v1/chat/completions HTTP/2" 200 - 1858 4148 2310 2307 "…" "…" "7ead13c1-…" …
+Units: whole milliseconds; the start is printed.
+Missing: tokens and TTFT in plain Envoy, and in the gateway on everything but a finished 2xx. The header time
+(`RESPONSE_DURATION`, `x-envoy-upstream-service-time`) is no time to the first token: servers send their headers before
+they think.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """capwatch's own dialect: JSON lines whose keys are the record's field names (docs/record.md).
 
-Program: anything that can write a line per finished request. Switched on: by writing it.
+Program: anything that can write a line per finished request.
+Switched on: by writing it.
 Example: {"finished_at": 1772529302.43, "duration_s": 2.31, "tenant": "acme", "route": "/v1/chat/completions",
 "model": "chat-70b", "prompt_tokens": 1530, "output_tokens": 342, "ttft_s": 0.412, "outcome": "ok", "status": 200}
 Units: times are epoch seconds or RFC 3339, durations seconds, tokens are tokens; `fields:` renames and rescales.
 Numbers must be numbers: a quoted "12" is refused; only a status may be a text. Other keys are ignored.
+Missing: nothing but what the writer leaves out.
 """
 
 from __future__ import annotations

@@ -2,15 +2,19 @@ r"""LiteLLM proxy: what it tells of each request, and its own output around it.
 
 Program: LiteLLM 1.x (read in 1.108 and 1.110). Reads three things, told apart line by line:
 
-* standard logging payloads, one JSON object a line: a callback that appends `kwargs["standard_logging_object"]`
-  (`deploy/litellm/capwatch_callback.py`), or `callbacks: ["generic_api"]` (`ndjson`, and `json_array` line by line).
-  Example: {"litellm_call_id": "49169b94-…", "trace_id": "b79096da-…", "startTime": 1772529302.4,
-  "endTime": 1772529307.055, "completionStartTime": 1772529302.586, "stream": true, "status": "success",
-  "model": "hosted_vllm/llama-3.1-70b", "prompt_tokens": 6200, "completion_tokens": 210, "metadata": {…}, …}
-  Units: epoch seconds; `*_ms` milliseconds.
-* SpendLogs rows (`GET /spend/logs`, or the table as JSON lines): ISO times in UTC, `metadata` as object or text;
+* standard logging payloads, one JSON object a line;
+* SpendLogs rows: ISO times in UTC, `metadata` as object or text;
 * the proxy's standard output, JSON (`json_logs: true`) or text: it tells of no request what capwatch needs, and is
   skipped, also a payload printed over many lines (`LITELLM_PRINT_STANDARD_LOGGING_PAYLOAD`).
+
+Switched on: by a callback that appends `kwargs["standard_logging_object"]` (`deploy/litellm/capwatch_callback.py`), or
+`callbacks: ["generic_api"]` (`ndjson`, and `json_array` line by line); SpendLogs by `GET /spend/logs`, or the table as
+JSON lines.
+Example: {"litellm_call_id": "49169b94-…", "trace_id": "b79096da-…", "startTime": 1772529302.4,
+"endTime": 1772529307.055, "completionStartTime": 1772529302.586, "stream": true, "status": "success",
+"model": "hosted_vllm/llama-3.1-70b", "prompt_tokens": 6200, "completion_tokens": 210, "metadata": {…}, …}
+Units: epoch seconds; `*_ms` milliseconds.
+Missing: rows of streams that clients left, in versions before mid-2026; tokens of failures; the HTTP status of successes.
 """
 
 from __future__ import annotations

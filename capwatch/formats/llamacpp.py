@@ -1,13 +1,16 @@
 """llama.cpp's server log: one record per finished task, from its timing block.
 
-Program: `llama-server` of llama.cpp, builds b3600 (2024-08) to b11669 (2026-11). On by default, to stderr; JSON lines
-with `--log-jsonl` or the older `--log-format json`. In router mode each line begins with the `[port]` of its child.
+Program: `llama-server` of llama.cpp, builds b3600 (2024-08) to b11669 (2026-11). In router mode each line begins with
+the `[port]` of its child.
+Switched on: by default, to stderr; JSON lines with `--log-jsonl` or the older `--log-format json`.
 Example: 0.21.963.002 I slot print_timing: id  0 | task 0 |        eval time =       3.68 ms /     7 tokens
 Units: milliseconds; times count from the start of the process, only builds up to b3600 print a clock time.
 
 A task tells of itself on several lines. `prompt eval time` counts evaluated tokens, without those from the cache; the
 release line has n = prompt + output - 1, which gives the prompt. The release comes before the timings in builds of
 2025 and after them in others: the record stands on the later of the two.
+
+Missing: who asked, and ids that another log knows, so no gateway's request is completed by it.
 """
 
 from __future__ import annotations

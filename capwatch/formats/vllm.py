@@ -1,12 +1,13 @@
 """vLLM's server log: periodic statistics, KV capacity and preemptions of V0 and V1 engines.
 
-Program: vLLM 0.2 to 0.32, `vllm serve` or the OpenAI API server. On by default; `--disable-log-stats` takes it away,
-and several API servers print no statistics at all.
+Program: vLLM 0.2 to 0.32, `vllm serve` or the OpenAI API server.
+Switched on: by default; `--disable-log-stats` takes it away, and several API servers print no statistics at all.
 Example: (APIServer pid=31) INFO 10-05 08:31:10 [loggers.py:366] Engine 000: Avg prompt throughput: 2048.4 tokens/s,
 Avg generation throughput: 260.0 tokens/s, Running: 10 reqs, Waiting: 0 reqs, GPU KV cache usage: 14.2%
 Units: tokens/s, whole requests, percent; times are process local, `MM-DD HH:MM:SS` without year and zone. Lines may be
 coloured, carry the process before the level or before JSON (`asctime`, `message`), or be somebody else's.
-An idle engine prints one line of zeros and then nothing, so silence is no news. Requests have no usable line.
+An idle engine prints one line of zeros and then nothing, so silence is no news.
+Missing: single requests; they have no usable line.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The built pages of docs/ say what the code says."""
 
 import importlib.util
+import json
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 
 from capwatch.config.schema import Config, Pool
 from capwatch.dialect.fields import KINDS
-from capwatch.record import Request
+from capwatch.formats import shelf
+from capwatch.record import EngineSample, Request
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PACKAGE = DOCS.parent / "capwatch"
@@ -30,6 +32,30 @@ def builder() -> ModuleType:
 def test_a_page_is_fresh(name: str) -> None:
     """Each built page is committed as it is built; `python docs/build.py` mends it."""
     assert (DOCS / name).read_text() == builder().pages()[name]
+
+
+def test_a_format_page_tells_what_the_goldens_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fields of the agreed results are found, those under `options.fields` only by name, the rest has its cost."""
+    build = builder()
+    (tmp_path / "jsonl").mkdir()
+    case = tmp_path / "jsonl" / "case.expected.jsonl"
+    records = [{"finished_at": 1.0, "cache_hit": False, "tenant": "acme"}, {"at": 1.0, "running": 2}]
+    case.write_text("".join(f"{json.dumps({'line': 1, 'outcome': 'record', 'record': one})}\n" for one in records))
+    case.with_name("case.options.json").write_text(json.dumps({"fields": {"tenant": "who"}}))
+    monkeypatch.setattr(build, "GOLDENS", tmp_path)
+    page = "".join(build.dialect("jsonl", shelf()["jsonl"]))
+    assert "Of a request: `finished_at`.\n" in page
+    assert "Where `fields:` says which key: `tenant`.\n" in page
+    assert "Of an engine replica: `running`.\n" in page
+    assert "| `tenant` (unless named) |" in page
+    assert [name for name in build.COSTS if f"| `{name}` |" not in page] == ["tenant"]
+
+
+def test_the_costs_are_of_fields_that_there_are() -> None:
+    """No cost is told of a field that is gone."""
+    build = builder()
+    assert set(build.COSTS) <= set(Request.__struct_fields__)
+    assert set(build.SAMPLE_COSTS) <= set(EngineSample.__struct_fields__)
 
 
 def test_the_record_page_has_every_field() -> None:

@@ -3,6 +3,7 @@
 import ast
 import json
 import pkgutil
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from capwatch.formats import shelf
 
 ROOT = Path(__file__).resolve().parents[2]
 PLANNED = ["engines", "exporters", "formats", "gpus", "meters", "wrappers"]
+SAID = ("Program", "Switched on", "Example", "Units", "Missing")
 SHELVES = [name for name in PLANNED if (ROOT / "capwatch" / name / "__init__.py").exists()]
 
 
@@ -53,6 +55,22 @@ def missing_samples(formats: Path, samples: Path) -> list[str]:
     return found
 
 
+def missing_words(formats: Path, pages: Path) -> list[str]:
+    """What the formats on a shelf lack of the labels of their docstring and of the page that is built from it."""
+    found = [
+        f"{page.name}: a page of no format" for page in sorted(pages.glob("*.md")) if page.stem not in members(formats)
+    ]
+    for name in members(formats):
+        doc = ast.get_docstring(ast.parse((formats / f"{name}.py").read_text())) or ""
+        labels = re.findall(rf"^({'|'.join(SAID)})(?: \([^)]*\))?: \S", doc, flags=re.MULTILINE)
+        found += [f"{name}: its docstring has no line '{label}: …'" for label in SAID if label not in labels]
+        if list(dict.fromkeys(labels)) != [label for label in SAID if label in labels]:
+            found.append(f"{name}: its docstring has not the order {', '.join(SAID)}")
+        if not (pages / f"{name}.md").exists():
+            found.append(f"{name}: no page docs/formats/{name}.md; python docs/build.py writes it")
+    return found
+
+
 def expected_of(log: Path) -> Path:
     """Where the expected outcome of a sample log lies: `case.log` beside `case.expected.jsonl`."""
     return log.with_name(f"{log.stem}.expected.jsonl")
@@ -85,6 +103,32 @@ def test_a_file_bears_the_name_of_its_format() -> None:
 def test_every_format_has_its_samples() -> None:
     """A format comes with a sample log, what is understood of it, and at least one line that is dropped."""
     assert missing_samples(ROOT / "capwatch" / "formats", ROOT / "tests" / "formats") == []
+
+
+def test_every_format_has_its_page() -> None:
+    """A format says how its log is switched on and what it lacks, and a page of the reference is built from that."""
+    assert missing_words(ROOT / "capwatch" / "formats", ROOT / "docs" / "formats") == []
+
+
+def test_what_a_docstring_lacks_is_named(tmp_path: Path) -> None:
+    """Labels missing or out of order, a page that was not built, a page of a format that is gone: each is named."""
+    formats, pages = tmp_path / "formats", tmp_path / "pages"
+    formats.mkdir()
+    pages.mkdir()
+    whole = "".join(f"{label}: words\n" for label in SAID)
+    bare = "Program: words\nExample (text): words\nMissing:\nUnits: words\n"
+    back = "".join(f"{label}: words\n" for label in reversed(SAID))
+    for name, doc in {"bare": bare, "back": back, "whole": whole}.items():
+        (formats / f"{name}.py").write_text(f'"""One.\n\n{doc}"""\n')
+    for name in ("back", "gone", "whole"):
+        (pages / f"{name}.md").touch()
+    assert missing_words(formats, pages) == [
+        "gone.md: a page of no format",
+        "back: its docstring has not the order Program, Switched on, Example, Units, Missing",
+        "bare: its docstring has no line 'Switched on: …'",
+        "bare: its docstring has no line 'Missing: …'",
+        "bare: no page docs/formats/bare.md; python docs/build.py writes it",
+    ]
 
 
 def test_what_a_format_lacks_is_named(tmp_path: Path) -> None:
