@@ -7,7 +7,8 @@ the operator names the keys, the defaults here are those of the documents. Token
 Example: {"start_time": "2026-03-03T09:15:00.900Z", "duration": 7940, "response_code": 200, "response_flags": "-",
 "x-envoy-origin-path": "/v1/chat/completions", "x-request-id": "f4046a08-…", "upstream_request_attempt_count": 1,
 "gen_ai.usage.input_tokens": 1530, "gen_ai.usage.output_tokens": 342, "gen_ai.token_latency.ttft_ms": 412, …}
-Example (text): [2026-03-03T09:15:00.120Z] "POST /v1/chat/completions HTTP/2" 200 - 1858 4148 2310 2307 "…" "…" "7ead13c1-…" …
+Example (text): [2026-03-03T09:15:00.120Z] "POST /v1/chat/completions HTTP/2" 200 - 1858 4148 2310 2307 "…" "…"
+"7ead13c1-…" …
 Units: whole milliseconds; the start is printed.
 Missing: tokens and TTFT in plain Envoy, and in the gateway on everything but a finished 2xx. The header time
 (`RESPONSE_DURATION`, `x-envoy-upstream-service-time`) is no time to the first token: servers send their headers before

@@ -14,7 +14,8 @@ Example: {"litellm_call_id": "49169b94-…", "trace_id": "b79096da-…", "startT
 "endTime": 1772529307.055, "completionStartTime": 1772529302.586, "stream": true, "status": "success",
 "model": "hosted_vllm/llama-3.1-70b", "prompt_tokens": 6200, "completion_tokens": 210, "metadata": {…}, …}
 Units: epoch seconds; `*_ms` milliseconds.
-Missing: rows of streams that clients left, in versions before mid-2026; tokens of failures; the HTTP status of successes.
+Missing: rows of streams that clients left, in versions before mid-2026; tokens of failures; the HTTP status of
+successes.
 """
 
 from __future__ import annotations
