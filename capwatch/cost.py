@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from capwatch.capacity import work
 from capwatch.record import Batch, Floats, zeroed
 
 
@@ -34,9 +35,9 @@ def of(batch: Batch, prefill_rate: Floats, decode_rate: Floats) -> Cost:
     prompt, cached, output = batch["prompt_tokens"], batch["cached_tokens"], batch["output_tokens"]
     known = ~(np.isnan(prompt) & np.isnan(output))
     spared = zeroed(cached)
-    prefill = np.where(known, zeroed(prompt - spared) / prefill_rate, np.nan)
-    decode = np.where(known, zeroed(output) / decode_rate, np.nan)
-    saved = np.where(known, spared / prefill_rate, np.nan)
+    prefill = np.where(known, zeroed(work.prefill(prompt, spared, prefill_rate)), np.nan)
+    decode = np.where(known, zeroed(work.decode(output, decode_rate)), np.nan)
+    saved = np.where(known, work.prefill(spared, 0.0, prefill_rate), np.nan)
     for part in (prefill, decode, saved):
         part[batch.cache_hit & known] = 0.0
     return Cost(prefill, decode, saved)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
+from capwatch.capacity import chain
+
 SECONDS: Final[Mapping[str, Decimal]] = {
     "ms": Decimal("0.001"),
     "s": Decimal(1),
@@ -130,7 +132,7 @@ class Stage:
     @property
     def capacity_rps(self) -> float:
         """User requests per second that this stage lets through: rate × factor / visits."""
-        return self.rate * self.factor / self.visits
+        return chain.capacity(self.rate, self.factor, self.visits)
 
 
 def stage(text: str | float) -> Stage:
