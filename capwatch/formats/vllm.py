@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from math import log2
 from typing import Final, NamedTuple, cast
 
 from capwatch.dialect import Drop, Format, Options, Skip, Verdict
+from capwatch.dialect.colour import plain
 from capwatch.dialect.path import first
+from capwatch.dialect.statistics import capacity, statistics, whole
 from capwatch.dialect.value import REFUSED, text, time
 from capwatch.dialect.yearless import yearless
 from capwatch.record import EngineSample
@@ -33,7 +34,6 @@ FIRST: Final = "0"
 REQUEST_LOGGERS: Final = frozenset({"logger.py", "request_logger.py"})
 """Files that print what clients wrote: nothing in their lines is believed, each continued line has the full prefix."""
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _PROCESS = re.compile(r"\(([^()]*) pid=(\d+)\)\s*", re.ASCII)
 _PREFIX = re.compile(
     r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d-\d\d \d\d:\d\d:\d\d) \[?(?:[\w.-]*/)*([\w.-]+):\d+\] ?", re.ASCII
@@ -41,33 +41,11 @@ _PREFIX = re.compile(
 _JSON_LOG = re.compile(r'\{\s*"(?:asctime|levelname|message|name|timestamp)"')
 _START = re.compile(r"vLLM (?:API )?server version |Initializing an? (?:V\d )?LLM engine ", re.ASCII)
 
-_ENGINE = re.compile(r"(?:Engine (\d{1,6})|\d{1,6} Engines Aggregated): ", re.ASCII)
 _RANK = re.compile(r"(?:DP|EngineCore_)(\d{1,4})(?!\d)", re.ASCII)
-_FIRST_PARTS = ("Avg prompt throughput: ", "Running: ")
-_PART = re.compile(r"([^:]+): (.+)")
-
-_CAPACITY = re.compile(r"(?:[A-Z][\w+ ]* )?KV cache size: ")
-_TOKENS = re.compile(r"(\d[\d,]{0,15}) tokens\b", re.ASCII)
 _BLOCKS = re.compile(r"# \w+ blocks: (\d{1,12})\b", re.ASCII)
 _CONCURRENCY = re.compile(r"Maximum concurrency for (\d[\d,]{0,15}) tokens per request: (\d{1,12}\.\d+)x", re.ASCII)
 _PREEMPTED = re.compile(r"total\w{0,30}preemption\w{0,30}=(\d{1,12})\.?", re.ASCII)
 _V0_PREFIX = re.compile(r"Prefix cache hit rate: GPU: (\d{1,3}\.\d+)%", re.ASCII)
-
-_REQUESTS = re.compile(r"(\d{1,12}) reqs", re.ASCII)
-_RATE = re.compile(r"(\d{1,12}(?:\.\d+)?) tokens/s", re.ASCII)
-_PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)%", re.ASCII)
-_COUNT = re.compile(r"(\d{1,12})", re.ASCII)
-_PARTS: Final[Mapping[str, tuple[str, re.Pattern[str]]]] = {
-    "Avg prompt throughput": ("prompt_tokens_per_s", _RATE),
-    "Avg generation throughput": ("output_tokens_per_s", _RATE),
-    "Running": ("running", _REQUESTS),
-    "Waiting": ("waiting", _REQUESTS),
-    "Pending": ("waiting", _REQUESTS),
-    "Preemptions": ("preemptions", _COUNT),
-    "KV cache usage": ("kv_utilisation", _PERCENT),
-    "Prefix cache hit rate": ("prefix_hit_ratio", _PERCENT),
-}
-"""What a part of the statistics fills, and how its value must look. Other parts are passed over."""
 
 
 class _Said(NamedTuple):
@@ -92,7 +70,7 @@ class Lines:
 
     def read(self, line: str, near: float) -> Verdict:
         """One line is at most one sample."""
-        said = self._strip(_COLOUR.sub("", line), near)
+        said = self._strip(plain(line), near)
         if isinstance(said, Skip | Drop):
             return said
         if said.file in REQUEST_LOGGERS:
@@ -141,20 +119,17 @@ class Lines:
     def _understand(self, said: _Said) -> Verdict:
         """The sample in a message; its time is not set yet."""
         message = said.message.rstrip()
-        head = _ENGINE.match(message)
-        body = message[head.end() :] if head else message
-        if body.startswith(_FIRST_PARTS):
-            return _statistics(body, engine=head[1] if head else None)
-        if body and _FIRST_PARTS[0].startswith(body):
-            return Drop("malformed", "statistics cut short")
-        if _CAPACITY.match(message):
-            tokens = _TOKENS.match(message, message.index(": ") + 2)
-            return self._capacity(said, _whole(tokens[1])) if tokens else Drop("malformed", "capacity without tokens")
+        if told := statistics(message):
+            return told
+        if told := capacity(message):
+            if isinstance(told, EngineSample):
+                told.engine = _rank(said.process)
+            return told
         if blocks := _BLOCKS.match(message):
             self._blocks = int(blocks[1])
             return self._capacity(said, self._blocks * BLOCK_TOKENS)
         if (concurrency := _CONCURRENCY.match(message)) and self._blocks:
-            return self._other_block_size(said, _whole(concurrency[1]) * float(concurrency[2]))
+            return self._other_block_size(said, whole(concurrency[1]) * float(concurrency[2]))
         if message.startswith("Sequence group ") and " is preempted by " in message:
             return self._preemptions(said, message)
         if hits := _V0_PREFIX.match(message):
@@ -192,37 +167,10 @@ class Lines:
         self._preempted, self._started = dict(preempted), set(started)
 
 
-def _statistics(body: str, engine: str | None) -> EngineSample | Drop:
-    """Read `key: value` parts by name. A known part of another shape, or one missing, means that the line was cut."""
-    values: dict[str, float] = {}
-    for part in body.removesuffix(".").split(", "):
-        pair = _PART.fullmatch(part)
-        if not pair:
-            if part[:1].isdecimal():  # the value before it goes on, as in `KV fetch: 1 waiting, 2 in progress`
-                continue
-            return Drop("malformed", "statistics cut short")
-        key = "KV cache usage" if pair[1].endswith(" KV cache usage") else pair[1]
-        if key not in _PARTS:
-            continue
-        field, shape = _PARTS[key]
-        value = shape.fullmatch(pair[2])
-        if not value:
-            return Drop("malformed", "statistics cut short")
-        values.setdefault(field, float(value[1]) / (100 if shape is _PERCENT else 1))  # V0: GPU before CPU
-    wanted = {"running", "waiting"} | ({"kv_utilisation"} if "prompt_tokens_per_s" in values else set())
-    if not wanted <= values.keys() or max(values.get(share, 0) for share in ("kv_utilisation", "prefix_hit_ratio")) > 1:
-        return Drop("malformed", "statistics cut short")
-    return EngineSample(engine=str(int(engine)) if engine else None, **values)
-
-
 def _rank(process: str) -> str | None:
     """The data-parallel rank in the name of a process: the index of its engine."""
     rank = _RANK.search(process)
     return str(int(rank[1])) if rank else None
-
-
-def _whole(digits: str) -> int:
-    return int(digits.replace(",", ""))
 
 
 FORMAT = Format(name="vllm", kind="engine", title="vLLM server log (V0, V1)", reader=Lines, mappable=False)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capwatch.dialect.yearless import yearless
+from capwatch.dialect.value import REFUSED
+from capwatch.dialect.yearless import dateless, yearless
 
 moments = st.datetimes(datetime(2000, 1, 1), datetime(2060, 1, 1)).map(lambda t: t.replace(microsecond=0, tzinfo=UTC))  # noqa: DTZ001 - hypothesis wants bounds without a zone
 
@@ -39,3 +40,17 @@ def test_fractions_and_zones_count() -> None:
 def test_what_is_no_time_is_refused(text: str) -> None:
     """A broken time is told apart from none."""
     assert yearless(text, UTC, 1.8e9) == math.inf
+
+
+@given(st.integers(0, 2 * 86_400 - 1), st.integers(0, 23 * 3600 - 1))
+def test_a_time_of_day_is_of_the_last_day(written: int, age: int) -> None:
+    """A line read within 23 hours, over midnight too, gets the day on which it was written."""
+    at = datetime(2026, 12, 31, tzinfo=UTC).timestamp() + written
+    text = datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S")
+    assert dateless(text, UTC, at + age) == at
+
+
+@pytest.mark.parametrize("text", ["24:00:00", "12:60:00", "1:00:00", "12:00", "noon", ""])
+def test_no_time_of_day_is_refused(text: str) -> None:
+    """What is no time of a clock is refused."""
+    assert dateless(text, UTC, 1.8e9) == REFUSED
