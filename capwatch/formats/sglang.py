@@ -1,12 +1,16 @@
 """SGLang's server log: batches, retractions and KV capacity, and finished requests where they are logged.
 
-Program: SGLang 0.2 to 0.5.23. Batch lines are on by default; `--log-requests --log-requests-format json` (or text),
-`--enable-request-time-stats-logging` or `--export-metrics-to-file` tell of each request, with its tokens.
+Program: SGLang 0.2 to 0.5.23.
+Switched on: batch lines by default. Requests with their tokens: `--log-requests --log-requests-format json` (or text),
+`--enable-request-time-stats-logging`, or the files of `--export-metrics-to-file`.
 Example: [2026-10-12 14:01:10] Decode batch, #running-req: 61, #token: 176810, token usage: 0.98, cuda graph: True,
 gen throughput (token/s): 2103.40, #queue-req: 38
 Units: whole requests, shares with two decimals, tokens/s; times are process local, in 2024 without a date. Lines have
 no level. A decode line comes every 40 steps, a prefill line with every batch, and an idle engine is silent.
-Each data-parallel rank is an engine of its own; tensor, pipeline and context ranks repeat it and are passed over.
+Each data-parallel rank is an engine of its own; tensor, pipeline and context ranks repeat it and are passed over. The
+`rid` of a request is the id of its answer, so that it meets the row of a gateway that logs that id.
+Missing: requests that were refused before they were queued (the client's 503 has no line), models, routes; tenants,
+unless a header that SGLang was told to log names them (`fields: {tenant: headers.x-tenant}`).
 """
 
 from __future__ import annotations

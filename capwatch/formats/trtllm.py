@@ -1,12 +1,14 @@
 """TensorRT-LLM's log and its JSON statistics: requests at work, KV utilisation and capacity.
 
-Program: TensorRT-LLM 0.1x to 1.3, `trtllm-serve` and the PyTorch back end. Iteration lines need `print_iter_log: true`
-(off by default); saved answers of `GET /metrics`, one list a line, need `enable_iter_perf_stats: true`.
+Program: TensorRT-LLM 0.1x to 1.3, `trtllm-serve` and the PyTorch back end.
+Switched on: iteration lines by `print_iter_log: true`. Saved answers of `GET /metrics`, one list a line, are read too
+(`enable_iter_perf_stats: true`); it hands each iteration out once, so that two who ask steal from each other: better
+scrape `/prometheus/metrics`.
 Example: [04/20/2026-05:14:22] [TRT-LLM] [RANK 0] [I] iter = 310, global_rank = 0, rank = 0, num_scheduled_requests =
 21, kv_cache_util = 0.412, currank_total_requests = 8/8, timestamp = 2026-04-20 05:14:22, states = {…}
 Units: whole requests, blocks, shares; times are process local, C++ lines have none and take that of the line before.
-Of the ranks only rank 0 is taken: the others repeat it. `GET /metrics` hands each iteration out once, so two who ask
-steal from each other: better scrape `/prometheus/metrics`. An empty list, and silence, tell nothing.
+Of the ranks only rank 0 is taken: the others repeat it. An empty list, and silence, tell nothing.
+Missing: single requests; the waiting ones in iteration lines; pauses, which no line tells.
 """
 
 from __future__ import annotations
