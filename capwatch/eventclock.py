@@ -29,6 +29,8 @@ class Timed(NamedTuple):
     """Slice of the window, or `LASTING` for what counts for life only."""
     rollup_slot: Ints
     """Slot of five minutes, or `LASTING` for what is too late or too early for its rollup."""
+    clock: Floats
+    """The event clock that it meets, itself included (s, epoch)."""
 
 
 @dataclass(slots=True)
@@ -60,7 +62,7 @@ class EventClock:
         kept = ~future & (five > running // ROLLUP_S - ROLLUP_SLOTS)
         self.at = max(self.at, float(running[-1]))
         self.told_at = now
-        return Timed(late, timely, _slots(timely, slice_), _slots(kept, five))
+        return Timed(late, timely, _slots(timely, slice_), _slots(kept, five), running)
 
     def note(self, source: int, event_at: Floats, now: float) -> float | None:
         """The newest event of a source, these among them that are not in the future; None before the first."""

@@ -1,6 +1,7 @@
 """Joins: what engines tell of single requests, held until the gateway's row about the same request arrives.
 
-Requests are told apart by their id alone: the engine's log knows neither the gateway's source nor its labels.
+Requests are told apart by their id alone (its hash: an id is the client's own text, and what is held is saved): the
+engine's log knows neither the gateway's source nor its labels.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from capwatch.dedupe import digest
 from capwatch.record import MISSING, PHASE_FIELDS, Batch, Bools, Floats, Ints, zeroed
 
 MOST: Final = 20_000
@@ -33,8 +35,8 @@ class Joins:
     """Engine records by request id, in the order of their arrival. Plain values: `save` and `load`."""
 
     def __init__(self) -> None:
-        self._held: dict[str, Held] = {}
-        self._news: dict[str, Held | None] = {}
+        self._held: dict[int, Held] = {}
+        self._news: dict[int, Held | None] = {}
 
     def hold(self, batch: Batch, rows: Ints) -> None:
         """Keep what these rows of an engine's log tell; a row without an id can never be joined."""
@@ -42,9 +44,9 @@ class Joins:
         for row in rows.tolist():
             one = batch.request_id[row]
             if one is not None and one not in MISSING:
-                self._put(one, (float(times[row]), *(float(batch[name][row]) for name in TOLD)))
+                self._put(digest(one), (float(times[row]), *(float(batch[name][row]) for name in TOLD)))
 
-    def _put(self, one: str, held: Held) -> None:
+    def _put(self, one: int, held: Held) -> None:
         self._held.pop(one, None)  # a later record of one id takes its place at the end
         self._held[one] = self._news[one] = held
         if len(self._held) > MOST:
@@ -58,12 +60,13 @@ class Joins:
         """
         if not self._held:
             return rows[:0]
-        found = [(row, held) for row in rows.tolist() if (held := self._held.pop(batch.request_id[row] or "", None))]
+        ids = ((row, digest(one)) for row in rows.tolist() if (one := batch.request_id[row]))
+        found = [(row, one, held) for row, one in ids if (held := self._held.pop(one, None))]
         if not found:
             return rows[:0]
-        joined = np.array([row for row, _ in found], np.int64)
-        self._news |= dict.fromkeys((batch.request_id[row] or "" for row, _ in found), None)
-        told = dict(zip(TOLD, np.array([held[1:] for _, held in found]).T, strict=True))
+        joined = np.array([row for row, _, _ in found], np.int64)
+        self._news |= dict.fromkeys((one for _, one, _ in found), None)
+        told = dict(zip(TOLD, np.array([held[1:] for _, _, held in found]).T, strict=True))
         _phases(batch, joined, told)
         _cached(batch, joined, told["cached_tokens"])
         return joined
@@ -78,7 +81,7 @@ class Joins:
         news, self._news = self._news, {}
         return [[one, held] for one, held in news.items()]
 
-    def absorb(self, news: Iterable[tuple[str, Sequence[float] | None]]) -> None:
+    def absorb(self, news: Iterable[tuple[int, Sequence[float] | None]]) -> None:
         """Remember what `news` gave elsewhere."""
         for one, held in news:
             if held is None:
@@ -91,7 +94,7 @@ class Joins:
         """Everything, as plain builtins."""
         return [[one, held] for one, held in self._held.items()]
 
-    def load(self, saved: Iterable[tuple[str, Sequence[float]]]) -> None:
+    def load(self, saved: Iterable[tuple[int, Sequence[float]]]) -> None:
         """Take over what `save` gave."""
         self._held = {one: tuple(held) for one, held in saved}
 

@@ -192,7 +192,7 @@ GOODPUT_UNCLASSIFIED = _requests(_COUNTER, "capwatch_goodput_unclassified_total"
     "Requests neither good nor missed: data or SLO lacking, ended by the client's doing, or answered from a cache",
     unit="requests", reason=UNCLASSIFIED_REASONS)
 RETRIES = _requests(_COUNTER, "capwatch_retries_total", "route",
-    "Attempts of a request beyond its first, where the log tells them")
+    "Attempts of a request beyond its first: told by its row, or rows of an attempt group that has just failed")
 DUPLICATES = _requests(_COUNTER, "capwatch_duplicates_total", "route",
     "Repeated records of a request id within the dedupe window; they count nowhere else", unit="requests")
 TENANT_SHARE_RATIO = _requests(_GAUGE, "capwatch_tenant_share_ratio", "pool rank",

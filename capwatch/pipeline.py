@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from capwatch import cost, slo
+from capwatch.attempts import Attempts
 from capwatch.classes import Classified, Classifier
 from capwatch.config.schema import DEFAULT_POOL, Config
 from capwatch.dedupe import Seen as SeenIds
@@ -29,6 +30,12 @@ from capwatch.meters.flow import FLOW, PHASES
 from capwatch.meters.requests import TOKENS
 from capwatch.record import Batch, Bools, Floats, Ints, zeroed
 from capwatch.seen import Groups, Meter, Seen
+
+
+LINE_BYTES: Final = 310
+"""What increments take for each line, measured over traffic of all pairs; a checkpoint's own copies apart."""
+SLOT_BYTES: Final = 1500
+"""What a slot of time takes on its way, however few lines are in it: logs of weeks with a line a minute are all slots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,7 @@ class Pipeline:
         )
         self._ids = SeenIds(config.dedupe.window, None if kept else hash)
         self._joins = Joins()
+        self._attempts = Attempts()
         self._kept = kept
         self._into = Gathering(self.names, natives=kept)
         self.engines = Hearing(self._into, self._time)
@@ -101,8 +109,11 @@ class Pipeline:
         batch = decoded.batch
         if len(batch) and origin.counts:
             timed = self._time.move(batch.event_at, now)
+            clocks = timed.clock
             self._sweep()
-        repeated = self._ids.repeats(origin.source, batch.dedupe_key, self._time.reached(now))
+        else:
+            clocks = np.full(len(batch), self._time.reached(now))
+        repeated = self._ids.repeats(origin.source, batch.dedupe_key, clocks)
         lost = _lines_lost(decoded, repeated)
         self.pending += decoded.read
         for _, sample in decoded.samples:
@@ -116,6 +127,7 @@ class Pipeline:
             return
         if not len(batch):
             return
+        batch.numbers["retries"] = self._attempts.retries(origin.source, batch, rows, clocks)
         joined = self._joins.join(batch, rows)
         classified = self._classifier.classify(origin.source, origin.pool, batch)
         of = classified.of
@@ -159,6 +171,11 @@ class Pipeline:
         """Count that the state had to begin anew."""
         commits.reset(self._into, reason)
 
+    @property
+    def held(self) -> int:
+        """Bytes of increments since the last freeze, about."""
+        return self.pending * LINE_BYTES + self._into.slots * SLOT_BYTES
+
     def freeze(self) -> Delta:
         """The increments since the last call."""
         self.pending = 0
@@ -167,13 +184,13 @@ class Pipeline:
     def inherit(self, other: Pipeline) -> None:
         """Go on from another pipeline of the same names: what it gathered and has not frozen counts here."""
         other._into.add_to(self._into)
-        self.pending, self._joins = other.pending, other._joins
+        self.pending, self._joins, self._attempts = other.pending, other._joins, other._attempts
         self._time = self.engines.time = other._time
         self._ids.inherit(other._ids)
 
     def news(self) -> Mapping[str, Any]:
         """What is remembered of single requests since the last call: it goes with the increments of `freeze`."""
-        return {"ids": self._ids.news(), "joins": self._joins.news()}
+        return {"ids": self._ids.news(), "joins": self._joins.news(), "attempts": self._attempts.news()}
 
     def absorb(self, delta: Delta, news: Mapping[str, Any]) -> None:
         """Remember what led to a delta that was frozen before a restart; `names` already holds its names."""
@@ -182,6 +199,7 @@ class Pipeline:
         self._labels.absorb(_rows_of(TOKENS, models), _rows_of(COST, pools), delta.retired, delta.clock)
         self._ids.absorb(news["ids"])
         self._joins.absorb(news["joins"])
+        self._attempts.absorb(news.get("attempts", ()))
         self._time.at = max(self.clock, delta.clock)
         told, at = delta.levels.get(sources.LAST_EVENT.name, nothing)
         self._time.newest |= {} if at is None else dict(zip(told.tolist(), at[:, 0].tolist(), strict=True))
@@ -195,6 +213,7 @@ class Pipeline:
             "ids": list(self._ids.save().items()),
             "fleet": self.engines.save(),
             "joins": self._joins.save(),
+            "attempts": self._attempts.save(),
         }
 
     def load(self, saved: Mapping[str, object]) -> None:
@@ -205,6 +224,7 @@ class Pipeline:
         self._ids.load(saved["ids"])  # type: ignore[arg-type]
         self.engines.load(saved["fleet"])  # type: ignore[arg-type]
         self._joins.load(saved["joins"])  # type: ignore[arg-type]
+        self._attempts.load(saved.get("attempts", ()))  # type: ignore[arg-type]
 
     def _begin(self, config: Config) -> None:
         """Series of capwatch itself and of pools start at 0, so that a rate sees their first step."""
@@ -253,6 +273,7 @@ class Pipeline:
     def _sweep(self) -> None:
         """Retire what the clock says is silent, before it is heard of again: who returns starts anew."""
         self._joins.expire(self.clock)
+        self._attempts.expire(self.clock)
         self._labels.sweep(self.clock)
         if self._labels.retired:
             rollup.retire(self.names, self._labels.retired)

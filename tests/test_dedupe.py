@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capwatch import dedupe
-from capwatch.dedupe import Seen
+from capwatch.dedupe import SEGMENTS, Seen
 from tests.spine import NOW, Spine, request
 
 HOUR = 3600.0
@@ -15,7 +18,7 @@ HOUR = 3600.0
 
 def repeats(seen: Seen, *ids: str | None, clock: float = NOW, source: str = "log") -> list[bool]:
     """Which of these ids are repeats."""
-    found: list[bool] = seen.repeats(source, ids, clock).tolist()
+    found: list[bool] = seen.repeats(source, ids, np.full(len(ids), clock)).tolist()
     return found
 
 
@@ -66,6 +69,38 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert repeats(seen, "0.0", "3.0", clock=NOW + 900) == [False, True]
 
 
+def test_rows_of_one_batch_are_judged_by_the_clock_that_each_meets() -> None:
+    """An id that comes again after the window is another request, also where one block holds hours of log."""
+    seen = Seen(HOUR)
+    clocks = np.array([NOW, NOW + 600, NOW + 7200, NOW + 7300])
+    assert seen.repeats("log", ["a", "a", "a", "a"], clocks).tolist() == [False, True, False, True]
+
+
+ROWS = st.lists(st.tuples(st.sampled_from("abcde"), st.floats(0, 2 * HOUR)), min_size=1, max_size=30)
+
+
+@given(ROWS, st.lists(st.integers(1, 29)))
+def test_how_rows_come_in_batches_makes_no_difference(rows: list[tuple[str, float]], cuts: list[int]) -> None:
+    """One block of a replay finds what many small batches of a daemon find, and both what the rule says."""
+    ids = [one for one, _ in rows]
+    clocks = NOW + np.add.accumulate(np.array([step for _, step in rows]))
+    whole = Seen(HOUR).repeats("log", ids, clocks).tolist()
+    edges = sorted({0, len(ids), *(cut for cut in cuts if cut < len(ids))})
+    parted = Seen(HOUR)
+    found = [
+        repeated
+        for begin, end in pairwise(edges)
+        for repeated in parted.repeats("log", ids[begin:end], clocks[begin:end]).tolist()
+    ]
+    first: dict[str, int] = {}
+    expected = []
+    for one, segment in zip(ids, (clocks // (HOUR / SEGMENTS)).tolist(), strict=True):
+        expected.append(one in first and segment - first[one] <= SEGMENTS)
+        if not expected[-1]:
+            first[one] = segment
+    assert whole == found == expected
+
+
 IDS = st.lists(st.lists(st.one_of(st.none(), st.sampled_from("abcdefg")), max_size=6), max_size=6)
 
 
@@ -108,5 +143,5 @@ def test_the_same_id_hours_later_is_another_request() -> None:
 def test_a_window_of_next_to_nothing_is_short() -> None:
     """It is allowed, and tells apart what comes at once."""
     seen = Seen(1e-300)
-    assert seen.repeats("log", ["a", "a"], 1.8e9).tolist() == [False, True]
-    assert seen.repeats("log", ["a"], 1.8e9 + 1).tolist() == [False]
+    assert repeats(seen, "a", "a", clock=1.8e9) == [False, True]
+    assert repeats(seen, "a", clock=1.8e9 + 1) == [False]

@@ -35,8 +35,9 @@ from capwatch.web import Server
 
 PATIENCE_S: Final = 4.0
 """A stop ends within five seconds, whatever the backlog (reliability: SIGTERM)."""
-BOUND: Final = 1_000_000
-"""Lines read but not durable, after which reading stops: the log is the buffer. Some 310 MB of increments."""
+BOUND: Final = 96 << 20
+"""Bytes of increments read but not durable, after which reading stops: the log is the buffer. 300,000 lines of busy
+logs, far more than are read during a commit."""
 LONGEST_NOTE: Final = 2000
 """Characters of a deploy note."""
 LATEST: Final = 253402300799
@@ -203,12 +204,11 @@ class Daemon:
             while not self._stop.is_set():
                 if self._reload.is_set():
                     self._switch()
-                full = self._reading.pipeline.pending >= BOUND
-                if not full:
+                if not self._full():
                     self._reading.poll(touched, self._due)
                 self._due()
                 wake.watch(self._reading.directories())
-                touched = wake.wait(self._pause(full=full))
+                touched = wake.wait(self._pause(full=self._full()))
             self._finish()
         except Exception as error:  # noqa: BLE001 - it ends the daemon, whatever it is
             _log.exception("reading has failed")
@@ -232,7 +232,11 @@ class Daemon:
             if now >= self._silent_until or starting or self._reading.has_news():
                 self._silent_until = now + SILENT_S
                 self._hand_over()
-        return not self._stop.is_set() and not self._reload.is_set()
+        return not (self._full() or self._stop.is_set() or self._reload.is_set())
+
+    def _full(self) -> bool:
+        """Whether so much waits for a commit that nothing more is to be read."""
+        return self._reading.pipeline.held >= BOUND
 
     def _pause(self, *, full: bool) -> float:
         """How long (s) there is nothing to do; a committer that is late is looked at now and then, not all the time."""

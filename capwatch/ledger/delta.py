@@ -64,6 +64,8 @@ class Gathering:
         self._slots: dict[str, dict[int, list[tuple[Ints, Floats]]]] = {}
         self._cells: dict[str, tuple[Sketch, list[tuple[Ints, Ints]]]] = {}
         self._retired: list[tuple[int, int]] = []
+        self.slots = 0
+        """Parts by slot since the last freeze: each is an array of its own, however few rows it has."""
 
     def add(self, table: Table, keys: Ints, *columns: Floats | Ints) -> None:
         """Add a row to ``keys[n]`` (repeats allowed) of a table; a NaN adds nothing."""
@@ -76,8 +78,11 @@ class Gathering:
 
     def add_slots(self, table: Table, slots: Ints, keys: Ints, *columns: Floats | Ints) -> None:
         """Add a row to ``keys[n]`` in ``slots[n]`` of a table by slots."""
-        for slot, (some, values) in by_slot(table, slots, keys, _stack(columns)).items():
-            self._slots.setdefault(table.name, {}).setdefault(slot, []).append((some, values))
+        self._tables[table.name] = table
+        parts = by_slot(table, slots, keys, _stack(columns))
+        self.slots += len(parts)
+        for slot, part in parts.items():
+            self._slots.setdefault(table.name, {}).setdefault(slot, []).append(part)
 
     def observe(self, sketch: Sketch, cells: Ints, slots: Ints) -> None:
         """Count one value in each of ``cells[n]`` (see `capwatch.sketch.pack`), in ``slots[n]``."""
@@ -111,18 +116,30 @@ class Gathering:
         for name, (sketch, parts) in first._cells.items():
             self._cells[name] = (sketch, [*parts, *self._cells.get(name, (sketch, []))[1]])
         self._retired = [*first._retired, *self._retired]
+        self.slots += first.slots
 
     def _counted(self, clock: float, sketch: Sketch, parts: list[tuple[Ints, Ints]]) -> dict[int, tuple[Ints, Ints]]:
-        """By slot, how often each cell occurs; without what neither lasts nor is recent at this event time."""
+        """By slot, how often each cell occurs; what is not recent at this event time lasts, or goes."""
         slots = np.concatenate([slots for slots, _ in parts])
         cells = np.concatenate([cells for _, cells in parts])
         lasting = sketch.lasting and (self._natives or not sketch.native)
         if lasting and not sketch.recent:
             return {LASTING: count(cells)}
-        if sketch.recent and not lasting:
+        if sketch.recent:
             near = slots > clock // SLICE - SLICES
-            slots, cells = slots[near], cells[near]
+            if lasting:
+                slots = np.where(near, slots, LASTING)
+            else:
+                slots, cells = slots[near], cells[near]
         return _by_slot(sketch, slots, cells)
+
+    def _open(self, clock: float, name: str) -> dict[int, list[tuple[Ints, Floats]]]:
+        """The slots of a table that anybody will look at: the history's all, others while they are in the window."""
+        table, slots = self._tables[name], self._slots[name]
+        if table.closes:
+            return slots
+        oldest = table.oldest(clock)
+        return {slot: parts for slot, parts in slots.items() if slot >= oldest}
 
     def freeze(self, clock: float) -> Delta:
         """The delta of all that was added, and start anew."""
@@ -130,7 +147,9 @@ class Gathering:
             clock,
             {name: _summed(parts) for name, parts in self._sums.items()},
             {name: _latest(parts) for name, parts in self._levels.items()},
-            {name: {slot: _summed(parts) for slot, parts in slots.items()} for name, slots in self._slots.items()},
+            {
+                name: {slot: _summed(parts) for slot, parts in self._open(clock, name).items()} for name in self._slots
+            },
             {name: self._counted(clock, *parts) for name, parts in self._cells.items()},
             self.names.fresh(),
             self._retired,

@@ -5,6 +5,7 @@ Ids of texts come from `capwatch.ledger.names`; ids of enumerated labels are pos
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -85,6 +86,10 @@ class Table(Keys):
     """True for values that replace each other instead of adding up; NaN takes a value away."""
     retires: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Column of the table `RETIRED` → the columns here whose sum goes there when a tenant-route pair retires."""
+
+    def oldest(self, clock: float) -> int:
+        """The first slot that is kept at this event time (s, epoch)."""
+        return math.floor(clock / self.slot_s) - self.slots + 1
 
     def column(self, name: str) -> int:
         """The position of a column."""

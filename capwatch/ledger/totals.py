@@ -17,6 +17,8 @@ from capwatch.record import Bools, Floats, Ints
 from capwatch.sketch import SLICE, Cells, Window, gather, series_of
 
 _NO_KEYS: Ints = np.empty(0, np.int64)
+_NO_CELLS = Cells()
+"""Of slots without a sketch, of which a backlog closes hundreds of thousands at once. Nothing is ever added."""
 
 
 @dataclass(slots=True)
@@ -136,14 +138,12 @@ class Totals:
             window.advance(math.floor(clock / SLICE))
         for name, slots in self._slots.items():
             table = self.tables[name]
-            oldest = math.floor(clock / table.slot_s) - table.slots + 1
+            oldest = table.oldest(clock)
+            rolling = next((self._rolling[s.name] for s in self.sketches.values() if s.rolls_up == name), {})
             for slot in sorted(slot for slot in slots if slot < oldest):
-                sums = slots.pop(slot)
+                sums, cells = slots.pop(slot), rolling.pop(slot, _NO_CELLS)
                 if table.closes:
-                    cells = [
-                        self._rolling[s.name].pop(slot, Cells()) for s in self.sketches.values() if s.rolls_up == name
-                    ]
-                    self.closed.append(Closed(name, slot, sums, cells[0] if cells else Cells()))
+                    self.closed.append(Closed(name, slot, sums, cells))
 
     def rows(self, table: Table) -> tuple[Ints, Floats]:
         """(keys ascending, values) of a table for life."""
