@@ -1,9 +1,9 @@
 """Attempts: which rows try again what an earlier row of the same group failed at, and how many retries that makes.
 
-The rule: a row whose `attempt_group` failed within the last 300 s of event time, in the same source, is a retry. Every
-attempt stays a row of its own, with its outcome and its work; the retries are counted apart, each once, though a log may
-tell of it twice, by the row of the failed attempt and by a number on the last one. An attempt that did not fail ends its
-group: a trace may go on with other requests. Plain values: `save` and `load`.
+The rule: a row whose `attempt_group` failed within the last 300 s of event time, in the same source, is a retry.
+Every attempt stays a row of its own, with its outcome and its work; retries are counted apart, each once, though a log
+may tell of it twice, by the row of the failed attempt and by a number on the last one. An attempt that did not fail
+ends its group: a trace may go on with other requests. Plain values: `save` and `load`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -30,12 +30,6 @@ from capwatch.meters.flow import FLOW, PHASES
 from capwatch.meters.requests import TOKENS
 from capwatch.record import Batch, Bools, Floats, Ints, zeroed
 from capwatch.seen import Groups, Meter, Seen
-
-
-LINE_BYTES: Final = 310
-"""What increments take for each line, measured over traffic of all pairs; a checkpoint's own copies apart."""
-SLOT_BYTES: Final = 1500
-"""What a slot of time takes on its way, however few lines are in it: logs of weeks with a line a minute are all slots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +168,7 @@ class Pipeline:
     @property
     def held(self) -> int:
         """Bytes of increments since the last freeze, about."""
-        return self.pending * LINE_BYTES + self._into.slots * SLOT_BYTES
+        return self._into.weight(self.pending)
 
     def freeze(self) -> Delta:
         """The increments since the last call."""

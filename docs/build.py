@@ -34,7 +34,10 @@ LATER = {
 """Keys of the configuration, each with all that is below it, that nothing uses yet."""
 RECORD = {
     "request_id": ("text", "the gateway's id; rows with the same one are one request"),
-    "attempt_group": ("text", "what joins retries and fallbacks of one request"),
+    "attempt_group": (
+        "text",
+        "what joins the attempts of one request: a row soon after a failure of its group is a retry",
+    ),
     "started_at": ("s since the epoch, UTC", "arrival; from `finished_at` and `duration_s` where it is not told"),
     "finished_at": ("s since the epoch, UTC", "last byte; from `started_at` and `duration_s` where it is not told"),
     "tenant": ("text", "who asks; bounded and cleaned before it becomes a label"),
@@ -219,6 +222,7 @@ def dialect(name: str, form: Format) -> Iterator[str]:
         shown = f"```\n{text}\n```" if label.startswith("Example") else text[:1].upper() + text[1:]
         yield f"\n## {label}\n\n{text if label == 'Program' else shown}\n"
     yield from _costs(name, form)
+    yield from _repeats(name, form)
 
 
 def said(doc: str) -> tuple[str, list[tuple[str, str]]]:
@@ -270,6 +274,24 @@ def _costs(name: str, form: Format) -> Iterator[str]:
         yield "\n| not told | what that costs |\n|---|---|\n"
     for one, text in missing.items():
         yield f"| `{one}`{' (unless named)' * (one in mapped)} | {text} |\n"
+
+
+def _repeats(name: str, form: Format) -> Iterator[str]:
+    """What becomes of rows that tell of one request again."""
+    requests, _, mapped = told(name)
+    if not requests:
+        return
+    yield "\n## Duplicates and retries\n\n"
+    if "request_id" in requests or "request_id" in mapped:
+        yield f"Rows with {form.duplicates} within `dedupe.window` are one request: the first counts, the others are "
+        yield "skipped lines and `capwatch_duplicates_total`. Rows without an id are never merged.\n"
+    else:
+        yield "Its requests have no id, so that none is taken for a duplicate.\n"
+    if "retries" in requests or "retries" in mapped:
+        yield "\nRetries are told by a number on the row.\n"
+    if "attempt_group" in requests or "attempt_group" in mapped:
+        yield "\nAttempts with one `attempt_group` are rows of their own: each one that follows a failure within five "
+        yield "minutes is a retry, and adds to `capwatch_retries_total` once, however the log tells of it.\n"
 
 
 def record() -> Iterator[str]:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capwatch.attempts import AGAIN_S, MOST, Attempts
-from capwatch.pipeline import Pipeline
+from capwatch.pipeline import Origin, Pipeline
 
-from .spine import NOW, Spine, request
+from .spine import NOW, Spine, decoded, request
 
 
 def attempt(outcome: str = "ok", group: str | None = "g", at: float = 0.0, **told: Any) -> dict[str, Any]:
@@ -78,7 +78,8 @@ def test_failures_outlive_a_restart(checkpointed: bool) -> None:
     """A group that failed before a restart is remembered after it, one that has ended is not."""
     spine = Spine()
     empty = spine.pipeline.save()
-    spine.pipeline.take(*_taken(attempt("timeout"), attempt("timeout", "h"), attempt(group="h")))
+    rows = attempt("timeout"), attempt("timeout", "h"), attempt(group="h")
+    spine.pipeline.take(Origin("log"), decoded(*rows), NOW + 3600)
     full, delta, news = spine.pipeline.save(), spine.pipeline.freeze(), spine.pipeline.news()
     spine.totals.apply(delta)
     again = Pipeline(spine.config, spine.totals.names.copy())
@@ -91,17 +92,9 @@ def test_failures_outlive_a_restart(checkpointed: bool) -> None:
     assert spine.total("retries_total") - before == 1
 
 
-def _taken(*rows: dict[str, Any]) -> Any:
-    from capwatch.pipeline import Origin
-
-    from .spine import decoded
-
-    return Origin("log"), decoded(*rows), NOW + 3600
-
-
 @given(st.lists(st.tuples(st.sampled_from("gh"), st.booleans(), st.integers(0, 200)), max_size=12))
 def test_retries_are_attempts_less_requests(steps: list[tuple[str, bool, int]]) -> None:
-    """Against the rule told another way: a group's run of attempts, each soon after the failure before, is one request."""
+    """Against the rule told another way: a run of attempts, each soon after the failure before, is one request."""
     rows, at = [], 0.0
     runs: dict[str, float] = {}
     expected = 0

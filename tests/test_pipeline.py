@@ -14,6 +14,7 @@ from capwatch.config.schema import Class, Config, Match, Pool, Slo
 from capwatch.dialect import Decoded
 from capwatch.keep.codec import pack, unpack
 from capwatch.pipeline import Origin, Pipeline
+from capwatch.sketch import SLICES
 from tests.spine import NOW, Spine, decoded, request
 
 CONFIG = Config(
@@ -188,3 +189,28 @@ def test_what_waits_to_be_frozen_is_told() -> None:
     before = pipeline.pending
     pipeline.freeze()
     assert (before, pipeline.pending) == (2, 0)
+
+
+def test_what_waits_weighs_by_the_slots_of_time_it_touches() -> None:
+    """A week with a line a minute takes far more than as many lines of one second, and reading stops by that."""
+    busy, sparse = Spine(CONFIG), Spine(CONFIG)
+    for spine, step in ((busy, 0), (sparse, 60)):
+        spine.pipeline.take(
+            Origin("log"), decoded(*(request(finished_at=NOW + step * n) for n in range(500))), NOW + 1e6
+        )
+    assert busy.pipeline.held < 500 * 400 < 500 * 3000 < sparse.pipeline.held
+    sparse.commit()
+    assert sparse.pipeline.held == 0
+
+
+def test_a_delta_has_no_more_slots_of_the_window_than_the_window() -> None:
+    """What is older counts for life, or goes to the history: a backlog's deltas stay small."""
+    spine = Spine(CONFIG)
+    rows = [request(finished_at=NOW + 60 * n, ttft_s=0.5, duration_s=1.0, output_tokens=9) for n in range(500)]
+    spine.pipeline.take(Origin("log"), decoded(*rows), NOW + 1e6)
+    delta = spine.pipeline.freeze()
+    tables = spine.totals.tables
+    assert {name for name in delta.slots if tables[name].closes} == {"seconds", "rollup"}
+    over = [name for name, slots in delta.slots.items() if not tables[name].closes and len(slots) > tables[name].slots]
+    assert (over, len(delta.slots["seconds"]), len(delta.slots["rollup"])) == ([], 1000, 100)
+    assert max(len(slots) for name, slots in delta.cells.items() if name != "rollup") <= SLICES + 1

@@ -136,3 +136,5 @@ class Format:
     """False for logs without any time: their records happen when they are read."""
     mappable: bool = True
     """True where `fields:` of the configuration is obeyed."""
+    duplicates: str = "the same `request_id`"
+    """What rows of one request have in common, for the format's page; differs where readers set a `dedupe_key`."""

@@ -190,4 +190,5 @@ FORMAT = Format(
     kind="gateway",
     title="Envoy 1.2x to 1.40 and Envoy AI Gateway: access logs, JSON or text",
     reader=Lines,
+    duplicates="the same `x-request-id`, start and number of attempts (clients may send the id, so it is no proof)",
 )

@@ -270,4 +270,5 @@ FORMAT = Format(
     kind="gateway",
     title="LiteLLM proxy 1.x: standard logging payloads and SpendLogs rows as JSON lines",
     reader=Lines,
+    duplicates="the same `litellm_call_id`, or without one the same id (less `_cache_hit…`) and start",
 )

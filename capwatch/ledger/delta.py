@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,11 @@ DENSE = 4
 """Keys spread over at most this many times their number are counted in an array, which is cheaper than to sort them."""
 LASTING = -(1 << 40)
 """The slot of values that count for life only: too late or too early for the window."""
+
+LINE_BYTES: Final = 310
+"""What increments take for each line, measured over traffic of all pairs; a checkpoint's own copies apart."""
+SLOT_BYTES: Final = 1500
+"""What a slot of time takes on its way, however few lines are in it: weeks with a line a minute are all slots."""
 
 
 @dataclass(slots=True)
@@ -102,6 +107,10 @@ class Gathering:
             stay = [~of_pairs(sketch, series_of(cells), gone) for _, cells in observed]
             observed[:] = [(slots[rows], cells[rows]) for (slots, cells), rows in zip(observed, stay, strict=True)]
 
+    def weight(self, lines: int) -> int:
+        """About the bytes of what was gathered of so many lines, and of what becomes of it on its way."""
+        return lines * LINE_BYTES + self.slots * SLOT_BYTES
+
     def add_to(self, other: Gathering) -> None:
         """Give everything gathered here to another gathering of the same names."""
         other._begin_with(self)
@@ -147,9 +156,7 @@ class Gathering:
             clock,
             {name: _summed(parts) for name, parts in self._sums.items()},
             {name: _latest(parts) for name, parts in self._levels.items()},
-            {
-                name: {slot: _summed(parts) for slot, parts in self._open(clock, name).items()} for name in self._slots
-            },
+            {name: {slot: _summed(parts) for slot, parts in self._open(clock, name).items()} for name in self._slots},
             {name: self._counted(clock, *parts) for name, parts in self._cells.items()},
             self.names.fresh(),
             self._retired,

@@ -1,7 +1,7 @@
 """A long life in a short time: months of logs in which everybody comes and goes, read by one real daemon.
 
 `python -m tests.bench.soak [--lines 10000000] [--days 60]` writes files faster than they are read, rotates and deletes
-them, and prints for each what the daemon holds: memory, descriptors, its state on disk, series and the time of a scrape.
+them, and prints for each what the daemon holds: memory, descriptors, its state on disk, series, and a scrape's time.
 At the end every line has been counted, and memory has stopped to grow: the slope is that of the second half.
 """
 
