@@ -32,6 +32,7 @@ class Mapped:
     def __init__(self, fields: Mapping[str, Field], zone: tzinfo, unit: str = "s") -> None:
         """Take the paths; ``unit`` is that of the dialect's durations, for paths that name none."""
         self._zone = zone
+        self._unit = UNITS[unit]
         self._paths = [
             (name, field.path, UNITS[field.unit or (unit if name in DURATIONS else "s")])
             for name, field in fields.items()
@@ -42,6 +43,10 @@ class Mapped:
         """Set every mapped field of ``request`` to what the line has at its path, None included."""
         for name, path, factor in self._paths:
             setattr(request, name, self._read(name, walk(found, path), factor))
+
+    def value(self, name: str, value: object) -> object:
+        """What a line's ``value`` is as a record field, in the dialect's unit."""
+        return self._read(name, value, self._unit if name in DURATIONS else 1.0)
 
     def _read(self, name: str, value: object, factor: float) -> object:
         kind = KINDS[name]
@@ -68,6 +73,17 @@ def model(value: object) -> str | None:
     """
     name = text(value)
     return name if name and _MODEL.fullmatch(name) else None
+
+
+def output(prompt: float | None, told: float | None, total: float | None) -> float | None:
+    """Output tokens, with the reasoning that a provider hides: then its total is more than prompt and output.
+
+    >>> output(10.0, 5.0, 22.0), output(10.0, 5.0, 15.0), output(10.0, 5.0, None), output(None, 0.0, 0.0)
+    (12.0, 5.0, 5.0, 0.0)
+    """
+    if not prompt or told is None or total is None or REFUSED in (prompt, told, total):
+        return told
+    return max(told, total - prompt)
 
 
 def status(value: object) -> int | None:

@@ -28,7 +28,7 @@ from typing import Final, cast
 import msgspec
 
 from capwatch.dialect import Drop, Format, Options, Skip, Stateless, Verdict
-from capwatch.dialect.fields import Mapped, model, status
+from capwatch.dialect.fields import Mapped, model, output, status
 from capwatch.dialect.route import route
 from capwatch.dialect.value import REFUSED, flag, number, text, time
 from capwatch.record import EngineSample, Request
@@ -155,11 +155,7 @@ def _first(*values: object) -> object:
 
 
 def _output(row: Json) -> float | None:
-    """Output tokens, reasoning that the provider hides included: some totals are more than their parts."""
-    prompt, output, total = (number(row.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
-    if not prompt or output is None or total is None or REFUSED in (prompt, output, total):
-        return output
-    return max(output, total - prompt)
+    return output(*(number(row.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens")))
 
 
 def _cached(usage: Json, meta: Json) -> float | None:

@@ -137,14 +137,20 @@ class Case:
         """Where the expected results lie."""
         return self.log.with_name(f"{self.log.stem}.expected.jsonl")
 
+    def said(self) -> dict[str, Any]:
+        """What the file of options beside it says."""
+        beside = self.log.with_name(f"{self.log.stem}.options.json")
+        return json.loads(beside.read_text()) if beside.exists() else {}
+
+    def options(self) -> Options:
+        """The options of its source."""
+        return options_of(self.said().get("fields"), self.said().get("timezone", "UTC"))
+
     def run(self) -> list[dict[str, Any]]:
         """What is understood of the log today."""
-        beside = self.log.with_name(f"{self.log.stem}.options.json")
-        said = json.loads(beside.read_text()) if beside.exists() else {}
-        options = options_of(said.get("fields"), said.get("timezone", "UTC"))
-        return run_case(
-            self.log.parent.name, options, said.get("wrapper"), self.log.read_bytes(), said.get("near", NEAR)
-        )
+        said = self.said()
+        data = self.log.read_bytes()
+        return run_case(self.log.parent.name, self.options(), said.get("wrapper"), data, said.get("near", NEAR))
 
     def wanted(self) -> list[Line]:
         """The expected results."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from functools import cache
 from typing import Any
 
@@ -15,7 +16,7 @@ from capwatch.dialect import Decoder, Options
 from capwatch.dialect.decode import HELD
 from capwatch.formats import shelf
 
-from .compare import NEAR, cases
+from .compare import NEAR, Case, cases, differences, run_case
 
 VALUES = st.one_of(
     st.none(),
@@ -101,3 +102,35 @@ def test_no_wrapped_line_costs_more_than_itself(name: str, data: st.DataObject) 
     assert decoded.read == decoded.counted + decoded.skipped + decoded.dropped.total()
     assert decoded.read + still_open == len(block)
     assert still_open <= held
+
+
+def shuffled(value: Any, rnd: random.Random, *, outer: bool = True) -> Any:
+    """A JSON value whose objects have their keys in another order; the outer one has keys of nobody's."""
+    if isinstance(value, dict):
+        pairs = [(key, shuffled(one, rnd, outer=False)) for key, one in value.items()]
+        pairs += [("x_nobody", {"status": 599, "model": "none"}), ("zz_nobody", [1])] * outer
+        rnd.shuffle(pairs)
+        return dict(pairs)
+    return [shuffled(one, rnd, outer=False) for one in value] if isinstance(value, list) else value
+
+
+def reordered(line: bytes, seed: int) -> bytes:
+    """A line with the keys of its JSON object in another order; any other line as it is."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return line
+    one_spelling = isinstance(found, dict) and json.loads(line, object_pairs_hook=len) == len(found)  # no key twice
+    return json.dumps(shuffled(found, random.Random(seed))).encode() if one_spelling else line
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: f"{case.log.parent.name}/{case.log.stem}")
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_keys_and_foreign_keys_tell_nothing(case: Case, seed: int) -> None:
+    """JSON objects are read by their keys: in any order, and with keys that nobody knows, the records are the same."""
+    said = case.said()
+    if said.get("wrapper"):
+        pytest.skip("the keys inside a wrapper are those of the plain case")
+    lines = [reordered(line, seed) for line in case.log.read_bytes().splitlines()]
+    got = run_case(case.log.parent.name, case.options(), None, b"\n".join(lines), said.get("near", NEAR))
+    assert differences(case.wanted(), got, exact=True) == []

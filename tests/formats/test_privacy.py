@@ -29,6 +29,10 @@ FILES = [
     ("captured/envoy_access_json.jsonl", "envoy", None),
     ("gateways/k8s_cri.log", "envoy", "cri"),
     ("gateways/journald.jsonl", "envoy", "journald"),
+    ("gateways/portkey_export.jsonl", "portkey", None),
+    ("gateways/cloudflare_ai_gateway_events.jsonl", "cloudflare", None),
+    ("gateways/bedrock_invocation.jsonl", "bedrock", None),
+    ("gateways/azure_openai_requestresponse.jsonl", "azure_openai", None),
 ]
 LOST = {"tenant": "metadata.no_such_key", "model": "modle", "route": "messages.content", "priority": "user_api_key"}
 
