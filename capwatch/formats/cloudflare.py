@@ -94,4 +94,5 @@ FORMAT = Format(
     kind="gateway",
     title="Cloudflare AI Gateway: Logpush `ai_gateway_events` and REST log rows",
     reader=Lines,
+    duplicates="the same id, or without one the same whole line where its time is finer than a second",
 )
