@@ -146,9 +146,17 @@ def commands() -> Iterator[str]:
         module = import_module(f"capwatch.verbs.{verb.replace('-', '_')}")
         parser = argparse.ArgumentParser(prog=f"capwatch {verb}", add_help=False)
         module.describe(parser)
-        parser.formatter_class = lambda prog: argparse.HelpFormatter(prog, width=100)  # type: ignore[assignment]
-        yield f"\n## {verb}\n\n{(module.__doc__ or '').strip()}\n\n```\n{parser.format_help().strip()}\n```\n\n"
-        yield f"Example: `{module.EXAMPLE}`\n"
+        yield _command(f"## {verb}", module.__doc__, parser, module.EXAMPLE)
+        for name, part in module.parts() if hasattr(module, "parts") else ():
+            parser = argparse.ArgumentParser(prog=f"capwatch {verb} {name}", add_help=False)
+            module.describe_part(parser, part)
+            yield _command(f"### {verb} {name}", part.__doc__, parser, part.EXAMPLE)
+
+
+def _command(title: str, text: str | None, parser: argparse.ArgumentParser, example: str) -> str:
+    parser.formatter_class = lambda prog: argparse.HelpFormatter(prog, width=100)  # type: ignore[assignment]
+    shown = parser.format_help().strip()
+    return f"\n{title}\n\n{(text or '').strip()}\n\n```\n{shown}\n```\n\nExample: `{example}`\n"
 
 
 def configuration() -> Iterator[str]:

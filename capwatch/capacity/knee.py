@@ -18,13 +18,13 @@ def erlang_c(servers: int, loads: Floats) -> Floats:
     >>> erlang_c(12, np.array([0.0, 10.8, 12.0])).round(7).tolist()
     [0.0, 0.6400429, 1.0]
     """
-    load = np.minimum(loads, servers)
-    least = float(load.min(initial=servers))
-    start = max(0, int(least - SETTLED * np.sqrt(least)))
-    blocking = np.clip(1.0 - start / np.maximum(load, 1e-300), 0.0, 1.0) if start else np.ones_like(load)
-    for k in range(start + 1, servers + 1):
+    load = np.clip(loads, 1e-300, servers)
+    k = np.floor(np.maximum(load - SETTLED * np.sqrt(load), 0.0))
+    blocking = 1.0 - k / load
+    while (going := (k < servers) & (blocking > 0.0)).any():  # each load from where its own recursion may start
+        k = k + 1.0
         carried = load * blocking
-        blocking = carried / (k + carried)
+        blocking = np.where(going, carried / (k + carried), blocking)
     return np.where(loads >= servers, 1.0, blocking / (1.0 - load / servers * (1.0 - blocking)))
 
 
