@@ -8,9 +8,9 @@ from typing import Any
 from capwatch.eventclock import EventClock
 from capwatch.fleet import PATIENCE_S, Fleet, News
 from capwatch.ledger import POOL, Gathering
+from capwatch.load.flight import book_measured
 from capwatch.meters import coverage
 from capwatch.meters import engine as meter
-from capwatch.meters.flow import book_measured
 from capwatch.record import EngineSample
 
 

@@ -300,7 +300,8 @@ HEADROOM_REPLICAS = _capacity(_GAUGE, "capwatch_headroom_replicas", "pool failur
 HPA_DESIRED_REPLICAS = _capacity(_GAUGE, "capwatch_hpa_desired_replicas", "pool",
     "Replicas that the HPA formula asks for, from requests in flight and inflight_target; nothing is scaled by it")
 KV_DEMAND_TOKENS = _capacity(_GAUGE, "capwatch_kv_demand_tokens", "pool",
-    "KV cache that running requests need: their number times mean tokens; what waits holds none")
+    "KV cache that running requests need: their number times mean prompt and output, an upper bound; what waits holds"
+    " none. Running as engines tell it, else residence in prefill and decode, else all in flight, which is more")
 KV_DEMAND_RATIO = _capacity(_GAUGE, "capwatch_kv_demand_ratio", "pool",
     "KV cache that running requests need / what the pool's replicas hold")
 ARRIVAL_CV2 = _capacity(_GAUGE, "capwatch_arrival_cv2", "pool",
@@ -308,7 +309,8 @@ ARRIVAL_CV2 = _capacity(_GAUGE, "capwatch_arrival_cv2", "pool",
 SERVICE_CV2 = _capacity(_GAUGE, "capwatch_service_cv2", "pool",
     "Squared coefficient of variation of the cost per request, measured; 1 is exponential")
 EXPECTED_WAIT_SECONDS = _capacity(_GAUGE, "capwatch_expected_wait_seconds", "pool",
-    "Mean wait that the Allen-Cunneen formula expects from measured rate and variability; too low for bursty arrivals")
+    "Mean wait that the Allen-Cunneen formula expects from measured rate and variability (1 where they cannot be"
+    " measured); too low for bursty arrivals, infinite where the load is more than the replicas can do")
 LATE_SHARE_RATIO = _capacity(_GAUGE, "capwatch_late_share_ratio", "pool source",
     "Share of requests that wait longer than the wait budget: predicted by queue formula, or measured where logs tell"
     " the wait", source=LATE_SOURCES)
@@ -441,9 +443,12 @@ CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
 """Every metric by its full name, in the order of the contract."""
 
 NOT_YET: Final = frozenset(
-    {metric for metric in CATALOGUE.values() if metric.section in ("Drift", "Capacity", "GPU")}
-    - {CLASS_REQUESTS, CLASS_COST_REPLICA_SECONDS, CLASS_DURATION_SECONDS}
-    | {OLDEST_WAITING_SECONDS}
+    {metric for metric in CATALOGUE.values() if metric.section in ("Drift", "GPU")}
+    | {
+        *(OLDEST_WAITING_SECONDS, BURST_P99_TO_MEDIAN_RATIO, BURST_LONGEST_SECONDS, BURST_MAX_RAMP_RPS),
+        *(OVERLOAD_SECONDS, BUDGET_WOULD_REJECT, BUDGET_OVERSUBSCRIPTION_RATIO, QUOTA_HEADROOM_RATIO),
+        *(CALIBRATION_AGE_SECONDS, CALIBRATION_ERROR_RATIO),
+    }
 )
 """Metrics whose names are promised, and that nothing measures yet."""
 
@@ -489,7 +494,7 @@ def as_text(metrics: Iterable[Metric], width: int = 100) -> str:
     >>> print(as_text([REPLICAS, NVML_UP]))
     Capacity
       capwatch_replicas  gauge  pool
-          Not exported yet. Replicas of the pool, configured or observed as live engines.
+          Replicas of the pool, configured or observed as live engines.
     GPU
       capwatch_nvml_up   gauge
           Not exported yet. 1 while the NVML library answers, else 0.

@@ -23,10 +23,10 @@ from capwatch.hearing import Hearing
 from capwatch.joins import Joins
 from capwatch.labels import Labels, own
 from capwatch.ledger import CLASS, LASTING, POOL, SOURCE, Delta, Gathering, Names, Table, Totals
+from capwatch.load.tables import FLOW, PHASES
 from capwatch.meters import commits, coverage, files, rollup, shelf, sources
 from capwatch.meters.classes import COUNTS
 from capwatch.meters.costs import ABANDONED, COST
-from capwatch.meters.flow import FLOW, PHASES
 from capwatch.meters.requests import TOKENS
 from capwatch.record import Batch, Bools, Floats, Ints, zeroed
 from capwatch.seen import Groups, Meter, Seen

@@ -23,13 +23,7 @@ GOLDENS = HERE.parent / "tests" / "formats"
 NOTE = "<!-- built by docs/build.py; edit the code instead -->\n\n"
 LATER = {
     *("drift", "budgets", "quotas", "gpu", "deploys"),
-    *(
-        f"pools[].{name}"
-        for name in (
-            *("slots", "kv_pool_tokens", "target_utilisation", "wait_budget", "late_share", "inflight_target", "zones"),
-            *("zone_sizes", "burst", "cold_start", "scale_down_window", "gpus", "stages", "price"),
-        )
-    ),
+    *(f"pools[].{name}" for name in ("cold_start", "scale_down_window", "gpus", "price")),
 }
 """Keys of the configuration, each with all that is below it, that nothing uses yet."""
 RECORD = {

@@ -21,7 +21,7 @@ from capwatch.keep.codec import DamagedError
 from capwatch.keep.history import History
 from capwatch.keep.state import State
 from capwatch.ledger import Closed, Names, Totals
-from capwatch.meters.flow import SECONDS
+from capwatch.load.tables import SECONDS
 
 CHECKPOINT_S: Final = 60.0
 """Between checkpoints (contract, section 7)."""

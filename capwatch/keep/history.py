@@ -22,7 +22,7 @@ from capwatch.keep.database import judged, opened, transaction
 from capwatch.keep.past import DAY, HOUR, KINDS, VERSION, Kind, Past
 from capwatch.ledger import OTHER, POOL, Closed
 from capwatch.ledger.names import RESERVED
-from capwatch.meters.flow import SECONDS
+from capwatch.load.tables import SECONDS
 
 SECONDS_DAYS: Final = 15
 NOTES_DAYS: Final = 91

@@ -17,7 +17,7 @@ from capwatch.keep.database import judged, reading
 from capwatch.keep.slot import Names, Slot, merged, unpack
 from capwatch.ledger import OTHER, Table
 from capwatch.ledger.names import RESERVED
-from capwatch.meters.flow import SECONDS
+from capwatch.load.tables import SECONDS
 from capwatch.meters.rollup import COMBINATION, MEASURE, PARTS, ROLLUPS, read
 from capwatch.record import Floats, Ints
 

@@ -10,8 +10,9 @@ import numpy as np
 from capwatch import metrics as m
 from capwatch.config.schema import Config
 from capwatch.fleet import GAUGES, News
-from capwatch.ledger import ENGINE, POOL, Gathering, Keys, Table, Totals
+from capwatch.ledger import ENGINE, POOL, Gathering, Table, Totals
 from capwatch.ledger.series import Series, plain, spread
+from capwatch.load.tables import ENGINES, POOLS
 from capwatch.record import Floats, Ints
 from capwatch.seen import Seen
 
@@ -25,10 +26,8 @@ METRICS: Final = (
     m.ENGINE_OUTPUT_TOKENS_PER_SECOND,
 )
 """The metric of each of `GAUGES`."""
-ENGINES = Table((POOL, ENGINE), "engines", (*GAUGES, "state"), level=True)
 COUNTS = Table((POOL, ENGINE), "engine_counts", ("preemptions", "restarts"))
 RECOMPUTED = Table((POOL,), "recomputed", ("tokens",))
-_POOL = Keys((POOL,))
 
 
 class Engines:
@@ -52,7 +51,7 @@ class Engines:
         yield plain(m.ENGINE_RESTARTS, COUNTS, counts[0], counts[1][:, 1])
         yield plain(m.RECOMPUTED_TOKENS, RECOMPUTED, *totals.rows(RECOMPUTED))
         pools, now = _by_pool(keys, values[:, [GAUGES.index("waiting"), GAUGES.index("running")]])
-        yield spread(m.INFLIGHT_MEASURED, _POOL, pools, now, m.MEASURED_PHASES)
+        yield spread(m.INFLIGHT_MEASURED, POOLS, pools, now, m.MEASURED_PHASES)
 
 
 def _by_pool(keys: Ints, values: Floats) -> tuple[Ints, Floats]:

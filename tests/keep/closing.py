@@ -14,7 +14,7 @@ import numpy as np
 
 from capwatch.keep.history import History
 from capwatch.ledger import CLASS, MODEL, POOL, ROUTE, TENANT, Closed, Names, Sums
-from capwatch.meters.flow import SECONDS
+from capwatch.load.tables import SECONDS
 from capwatch.meters.rollup import COMBINATION, MEASURE, MEASURES, ROLLUPS, spell
 from capwatch.sketch import Cells, count, gather, index, pack
 
