@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -41,6 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if isinstance(sys.stdout, TextIOWrapper):  # a terminal need not know every letter that a log has
         sys.stdout.reconfigure(errors="backslashreplace")
+    if arguments is None and words[:1] == [
+        "run"
+    ]:  # until the daemon takes them, see its `HELD`: what comes during the imports is not lost
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP, signal.SIGTERM})
     try:
         parsed = parser(words[:1]).parse_args(words)
         code: int = parsed.run(parsed)

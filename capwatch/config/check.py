@@ -49,16 +49,15 @@ def effective(config: Config) -> str:
     )
 
 
-def warnings(config: Config, engine_formats: frozenset[str], *, auth: bool) -> list[str]:
+def warnings(config: Config, engine_formats: frozenset[str]) -> list[str]:
     """What is allowed but probably not meant, one line each.
 
     Args:
         config: a valid configuration.
         engine_formats: names of the formats that are engine logs.
-        auth: whether a web configuration asks for a password or a client certificate.
     """
     return [
-        *_of_reach(config, auth=auth),
+        *_of_nothing(config),
         *_of_counting(config, engine_formats),
         *_of_pools(config),
         *_of_limits(config.limits),
@@ -93,16 +92,25 @@ def _shown(shape: Shape, value: object) -> object:
             return shape.show(value)
 
 
-def _of_reach(config: Config, *, auth: bool) -> Iterator[str]:
-    if not config.sources and not config.engines:
-        yield "sources: none, and no engines; there is nothing to watch"
-    host = config.listen.rpartition(":")[0].strip("[]")
+def of_reach(listen: str, *, auth: bool) -> Iterator[str]:
+    """A warning where others can reach an address, and come in.
+
+    Args:
+        listen: host and port.
+        auth: whether a web configuration asks for a password or a client certificate.
+    """
+    host = listen.rpartition(":")[0].strip("[]")
     try:
         local = ipaddress.ip_address(host).is_loopback
     except ValueError:  # a name, or nothing, which means every address
         local = host == "localhost"
     if not local and not auth:
-        yield f"listen: {config.listen} can be reached from outside without a password; give --web.config.file"
+        yield f"listen: {listen} can be reached from outside without a password; give --web.config.file"
+
+
+def _of_nothing(config: Config) -> Iterator[str]:
+    if not config.sources and not config.engines:
+        yield "sources: none, and no engines; there is nothing to watch"
 
 
 def _of_counting(config: Config, engine_formats: frozenset[str]) -> Iterator[str]:

@@ -22,20 +22,27 @@ def load(path: str, environ: Mapping[str, str], *, formats: frozenset[str], is_r
     Raises:
         ConfigError: the file cannot be read or used.
     """
+    return parse(text_of(path), path, environ, formats=formats, is_root=is_root)
+
+
+def text_of(path: str) -> str:
+    """The text of a file of configuration.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
     try:
         with open(path, "rb") as file:
             content = file.read(MAX_BYTES + 1)  # one more than is allowed, so that `compose` sees that it is too large
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", path) from None
     try:
-        text = content.decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         if len(content) > MAX_BYTES:  # then the cut may have split a character
-            text = content.decode("utf-8-sig", errors="replace")
-        else:
-            line = content.count(b"\n", 0, error.start) + 1
-            raise ConfigError("not UTF-8", path, line=line) from None
-    return parse(text, path, environ, formats=formats, is_root=is_root)
+            return content.decode("utf-8-sig", errors="replace")
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError("not UTF-8", path, line=line) from None
 
 
 def parse(text: str, file: str, environ: Mapping[str, str], *, formats: frozenset[str], is_root: bool) -> Config:

@@ -7,7 +7,7 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from capwatch import __version__
-from capwatch.config.check import warnings
+from capwatch.config.check import of_reach, warnings
 from capwatch.config.schema import Config
 from capwatch.daemon.committing import Committing
 from capwatch.daemon.control import Control, is_utf8
@@ -31,7 +31,7 @@ from capwatch.keep.state import Lock
 from capwatch.pipeline import Pipeline
 from capwatch.sourcing import engines
 from capwatch.tail.wake import NOTHING, Wake
-from capwatch.web import Server
+from capwatch.web import Door, Server
 
 PATIENCE_S: Final = 4.0
 """A stop ends within five seconds, whatever the backlog (reliability: SIGTERM)."""
@@ -44,6 +44,8 @@ LATEST: Final = 253402300799
 """The last second that a date can tell, in 9999."""
 LOOK_S: Final = 0.5
 """Between two looks of the waiting main thread."""
+HELD: Final = frozenset({signal.SIGHUP, signal.SIGTERM})
+"""Signals that `capwatch run` holds back from its first moment until `heed`: none is lost, and none ends it rudely."""
 SILENT_S: Final = 10.0
 """Between two commits while nothing happens: the event clock runs on, and the commit's time says that all is well."""
 
@@ -54,6 +56,10 @@ _log = logging.getLogger(__name__)
 class Flags:
     """What the command line says beside the configuration."""
 
+    listen: tuple[str, ...] = ()
+    """Addresses in place of the configuration's."""
+    web_config: str | None = None
+    """The web configuration file."""
     telemetry_path: str = "/metrics"
     lifecycle: bool = False
     reset: bool = False
@@ -80,6 +86,7 @@ class Daemon:
         self._load = load
         self._flags = flags
         self._clock = clock
+        self._door = Door(flags.web_config)
         self._lock = Lock(config.state_dir)
         self._signals: SimpleQueue[int] = SimpleQueue()
         self._stop = threading.Event()
@@ -95,10 +102,11 @@ class Daemon:
         self._committing = Committing(self._state, history, self._ledger, self._shown, partial(fresh_history, config))
         self._board = Board(self._shown, config)
         self._server = Server(
-            config.listen,
+            flags.listen or (config.listen,),
             self._board,
             telemetry_path=flags.telemetry_path,
             reload=self.reload if flags.lifecycle else None,
+            door=self._door,
         )
 
         self._control = Control(config.state_dir, self._answer)
@@ -132,18 +140,19 @@ class Daemon:
         """Take the process's signals from now on; those before `run` are obeyed there."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_signal)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
 
     def run(self) -> int:
         """Run until told to stop; the exit code."""
         self.heed()
-        for warning in warnings(self._config, engines(), auth=False):
+        for warning in self._warnings():
             _log.warning("%s", warning)
         reading = threading.Thread(target=self._read, name="reading", daemon=True)
         self._committing.start()
         self._server.start()
         self._control.start()
         reading.start()
-        _log.info("capwatch %s listens on %s", __version__, self._server.address)
+        _log.info("capwatch %s listens on %s", __version__, ", ".join(self._server.addresses))
         while not self._stop.is_set():
             self._obey()
             if self._committing.failed is not None:
@@ -160,6 +169,13 @@ class Daemon:
         self._lock.release()
         _log.info("stopped")
         return int(self._failed is not None)
+
+    def _warnings(self) -> Iterator[str]:
+        """What is allowed but probably not meant."""
+        for listen in self._flags.listen or (self._config.listen,):
+            yield from of_reach(listen, auth=self._door.asks)
+        yield from warnings(self._config, engines())
+        yield from self._door.warnings()
 
     def stop(self) -> None:
         """End `run` soon."""

@@ -9,7 +9,7 @@ import argparse
 import sys
 
 from capwatch import sourcing
-from capwatch.config.check import effective, test_paths, warnings
+from capwatch.config.check import effective, of_reach, test_paths, warnings
 from capwatch.config.rules import decided
 from capwatch.console.configured import load
 
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the effective configuration on stdout and findings on stderr."""
     config = load(arguments.file)
     print(effective(decided(config, sourcing.engines())), end="")
-    for warning in warnings(config, sourcing.engines(), auth=False):
+    for warning in (*of_reach(config.listen, auth=False), *warnings(config, sourcing.engines())):
         print(f"warning: {warning}", file=sys.stderr)
     findings = test_paths(config)
     for finding in findings:

@@ -25,7 +25,15 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config.file", dest="config", metavar="FILE", required=True, help="the configuration")
     parser.add_argument("--state-dir", metavar="DIR", help="where the state lies")
     parser.add_argument("--state.reset", dest="reset", action="store_true", help="move the state aside and begin anew")
-    parser.add_argument("--web.listen-address", dest="listen", metavar="HOST:PORT", help="where to listen")
+    parser.add_argument(
+        "--web.listen-address", dest="listen", metavar="HOST:PORT", action="append", help="where to listen; repeatable"
+    )
+    parser.add_argument(
+        "--web.config.file",
+        dest="web_config",
+        metavar="FILE",
+        help="TLS, client certificates and passwords, as exporters of Prometheus have them",
+    )
     parser.add_argument(
         "--web.telemetry-path", dest="path", metavar="PATH", default="/metrics", help="where the metrics are (/metrics)"
     )
@@ -47,7 +55,13 @@ def run(arguments: argparse.Namespace) -> int:
     def configured() -> Config:
         return _overridden(load(arguments.config), arguments)
 
-    flags = Flags(arguments.path, lifecycle=arguments.lifecycle, reset=arguments.reset)
+    flags = Flags(
+        listen=_addresses(arguments.listen or []),
+        web_config=arguments.web_config,
+        telemetry_path=arguments.path,
+        lifecycle=arguments.lifecycle,
+        reset=arguments.reset,
+    )
     try:
         daemon = Daemon(configured(), configured, flags)
     except StateError as error:
@@ -60,9 +74,11 @@ def run(arguments: argparse.Namespace) -> int:
 def _overridden(config: Config, arguments: argparse.Namespace) -> Config:
     if arguments.state_dir is not None:
         config = replace(config, state_dir=arguments.state_dir)
-    if arguments.listen is not None:
-        try:
-            config = replace(config, listen=cast("str", LISTEN.read(arguments.listen)))
-        except ValueError as error:
-            raise UsageError(f"--web.listen-address: {error}") from None
     return config
+
+
+def _addresses(given: list[str]) -> tuple[str, ...]:
+    try:
+        return tuple(cast("str", LISTEN.read(text)) for text in given)
+    except ValueError as error:
+        raise UsageError(f"--web.listen-address: {error}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
@@ -9,9 +10,13 @@ from typing import Final
 TEXT: Final = "text/plain; charset=utf-8"
 NOTHING_ELSE: Final = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 """A content security policy under which a document loads and starts nothing, sends nothing and is framed nowhere."""
-_ALWAYS: Final = (
-    "Server: capwatch\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store\r\n"
-)
+_ALWAYS: Final[Mapping[str, str]] = {
+    "Server": "capwatch",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "deny",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +29,20 @@ class Answer:
     policy: str = NOTHING_ELSE
     headers: tuple[tuple[str, str], ...] = ()
 
-    def head(self, *, keep: bool) -> bytes:
-        """Status line and headers; ``keep`` says whether the connection stays open."""
-        lines = [
-            f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}",
-            f"Content-Type: {self.type}",
-            f"Content-Length: {len(self.body)}",
-            f"Content-Security-Policy: {self.policy}",
-            *(f"{name}: {value}" for name, value in self.headers),
-            f"Connection: {'keep-alive' if keep else 'close'}",
-        ]
-        return ("\r\n".join(lines) + "\r\n" + _ALWAYS + "\r\n").encode("ascii")
+    @property
+    def phrase(self) -> str:
+        """The status in words."""
+        return HTTPStatus(self.status).phrase
+
+    def lines(self) -> list[tuple[str, str]]:
+        """The headers, each name once; what is given later stands."""
+        told = {
+            "Content-Type": self.type,
+            "Content-Length": str(len(self.body)),
+            "Content-Security-Policy": self.policy,
+            **_ALWAYS,
+        }
+        return [*(told | dict(self.headers)).items()]
 
 
 def said(status: int, text: str, *headers: tuple[str, str]) -> Answer:

@@ -1,8 +1,8 @@
-"""What a client asks: the head of an HTTP/1 request, cut from a stream of bytes and understood (RFC 9112, RFC 9110).
+"""What a client asks: a request that h11 has read (RFC 9112), cut down to what is asked of an exporter.
 
-Understood is what is asked of an exporter and no more: there is no request with a body, and whatever else could be read
-in two ways (folded headers, control characters, two lengths) is refused, so that no proxy in front sees another request
-than capwatch does. Lines may end in a bare line feed, as the standard allows.
+There is no request with a body, and what could be read in two ways is refused, so that no proxy in front sees another
+request than capwatch does: h11 does that for lengths, hosts and white space, and this module for what h11 lets through
+on purpose: control characters in values, other versions, lines and heads of any length and number.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import h11
+
 MOST_LINE: Final = 8_192
-"""Bytes of a request line: the standard asks for 8,000 at least, and the longest path here has twenty."""
+"""Bytes of a target, and of a line that does not end: the standard asks for 8,000, and our longest has twenty."""
 MOST_HEAD: Final = 32_768
 """Bytes of a head: room for a long token of a proxy, and nothing to fill the memory with."""
 MOST_HEADERS: Final = 100
 """Header lines; what servers commonly allow."""
 
-_END = re.compile(rb"\r?\n\r?\n")
-_LINE = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~]+) HTTP/([0-9])\.([0-9])")
-_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*((?:[!-~\x80-\xff][\t -~\x80-\xff]*)?)")
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,6 @@ class Asked:
     """By name in lower case; those given several times are joined by commas."""
     body: bool
     """Whether a body is announced. None is ever read, so the connection ends with the answer."""
-    keep: bool
-    """Whether the connection stays open for another request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,56 +45,34 @@ class Refused:
     reason: str
 
 
-def cut(received: bytes) -> tuple[bytes, bytes] | Refused | None:
-    r"""The first head in what was received, and what follows it. None means that more must come.
+UNREADABLE: Final = Refused(400, "no HTTP request that can be read in one way only")
+LONG_LINE: Final = Refused(414, f"the request line is longer than {MOST_LINE} bytes")
+LONG_HEAD: Final = Refused(431, f"the headers are longer than {MOST_HEAD} bytes")
+MANY_HEADERS: Final = Refused(431, f"more than {MOST_HEADERS} headers")
+OTHER_VERSION: Final = Refused(505, "only HTTP/1.0 and HTTP/1.1 are spoken here")
 
-    >>> cut(b"GET / HTTP/1.0\r\n\r\nGET"), cut(b"GET / HT")
-    ((b'GET / HTTP/1.0', b'GET'), None)
+
+def understand(request: h11.Request) -> Asked | Refused:
+    """The request as it can be answered, or why not.
+
+    >>> headers = [("Host", "here"), ("Accept", "a"), ("accept", "b")]
+    >>> understand(h11.Request(method="GET", target="/metrics?x=1", headers=headers))
+    Asked(method='GET', path='/metrics', headers={'host': 'here', 'accept': 'a, b'}, body=False)
     """
-    received = received.removeprefix(b"\r\n")  # clients of old send one after a body
-    end = _END.search(received, 0, MOST_HEAD)
-    line = received.find(b"\n", 0, MOST_LINE)
-    if line < 0 and len(received) >= MOST_LINE:
-        return Refused(414, f"the request line is longer than {MOST_LINE} bytes")
-    if end is not None:
-        return received[: end.start()], received[end.end() :]
-    if len(received) >= MOST_HEAD:
-        return Refused(431, f"the headers are longer than {MOST_HEAD} bytes")
-    return None
-
-
-def understand(head: bytes) -> Asked | Refused:
-    r"""The request behind a head.
-
-    >>> asked = understand(b"GET /metrics?x=1 HTTP/1.1\r\nHost: here\r\nAccept: a\r\naccept: b")
-    >>> asked.path, asked.headers["accept"], asked.keep
-    ('/metrics', 'a, b', True)
-    >>> understand(b"GET /metrics HTTP/1.1").reason
-    'exactly one Host header is needed'
-    """
-    first, *rest = (line.removesuffix("\r") for line in head.decode("latin-1").split("\n"))
-    line = _LINE.fullmatch(first)
-    if line is None:
-        return Refused(400, "no HTTP request line")
-    method, target, major, minor = line.groups()
-    if major != "1":
-        return Refused(505, "only HTTP/1.0 and HTTP/1.1 are spoken here")
-    if len(rest) > MOST_HEADERS:
-        return Refused(431, f"more than {MOST_HEADERS} headers")
+    if request.http_version not in (b"1.0", b"1.1"):
+        return OTHER_VERSION
+    if len(request.target) > MOST_LINE:
+        return LONG_LINE
+    if len(request.headers) > MOST_HEADERS:
+        return MANY_HEADERS
     headers: dict[str, str] = {}
-    for text in rest:
-        header = _HEADER.fullmatch(text)
-        if header is None:
-            return Refused(400, "a header line cannot be read")
-        name, value = header[1].lower(), header[2].rstrip(" \t")
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    modern = minor != "0"
-    hosts = sum(text[:5].lower() == "host:" for text in rest)
-    if hosts > 1 or (modern and not hosts):
-        return Refused(400, "exactly one Host header is needed")
-    body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
-    closing = "close" in (word.strip().lower() for word in headers.get("connection", "").split(","))
-    return Asked(method, _path(target), headers, body, keep=modern and not body and not closing)
+    for raw, value in request.headers:
+        if _CONTROL.search(value):
+            return UNREADABLE
+        name, text = raw.decode("ascii"), value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {text}" if name in headers else text
+    body = "transfer-encoding" in headers or int(headers.get("content-length", "0")) != 0
+    return Asked(request.method.decode("ascii"), _path(request.target.decode("ascii")), headers, body)
 
 
 def _path(target: str) -> str:

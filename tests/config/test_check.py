@@ -57,7 +57,7 @@ def test_effective_masks() -> None:
 def test_no_warnings() -> None:
     """The contract's example deserves no warning."""
     config = load(str(EXAMPLE), {}, formats=FORMATS, is_root=True)
-    assert check.warnings(config, ENGINES, auth=False) == []
+    assert check.warnings(config, ENGINES) == []
 
 
 @pytest.mark.parametrize(
@@ -96,13 +96,13 @@ def test_no_warnings() -> None:
 )
 def test_warning(config: Config, line: str) -> None:
     """Each thing that is probably not meant has its line, and only that."""
-    assert check.warnings(config, ENGINES, auth=False) == [line]
+    assert check.warnings(config, ENGINES) == [line]
 
 
 def test_shared_pools_are_told_once() -> None:
     """The same sources that meet in many pools are one warning."""
     config = Config(sources=(LOG, Source("b", ("/b",), "jsonl")), pools=(Pool("p"), Pool("q")))
-    assert len(check.warnings(config, ENGINES, auth=False)) == 1
+    assert len(check.warnings(config, ENGINES)) == 1
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,7 @@ def test_shared_pools_are_told_once() -> None:
 )
 def test_reach(listen: str, auth: bool, warned: bool) -> None:
     """An address that others reach needs a password, or gets a warning."""
-    config = Config(listen=listen, sources=(LOG,), pools=MEASURED)
-    assert [line.split(":")[0] for line in check.warnings(config, ENGINES, auth=auth)] == ["listen"] * warned
+    assert [line.split(":")[0] for line in check.of_reach(listen, auth=auth)] == ["listen"] * warned
 
 
 def found(tmp_path: Path, *patterns: str, deploys: str | None = None) -> list[tuple[str, str, str]]:

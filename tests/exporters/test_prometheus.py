@@ -97,12 +97,12 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
     found, series = totals(folder, ROWS)
     page = text.Writer(found.names).page(series)
     shown = Shown({"text": page, "protobuf": protobuf.Writer(found.names).page(series, natives(found))}, Queue())
-    server = Server("127.0.0.1:0", shown)
+    server = Server(["127.0.0.1:0"], shown)
     server.start()
     port = free_port()
     (folder / "prometheus.yml").write_text(
         "global: {scrape_interval: 1s}\n"
-        f"scrape_configs: [{{job_name: capwatch, static_configs: [{{targets: ['{server.address}']}}]}}]\n"
+        f"scrape_configs: [{{job_name: capwatch, static_configs: [{{targets: ['{server.addresses[0]}']}}]}}]\n"
     )
     with (folder / "prometheus.log").open("wb") as log:
         process = subprocess.Popen(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 
-from capwatch.web import Bytes, Commit, Limits, Lines, PoolStatus, Server, SourceStatus, Status
+from capwatch.web import Bytes, Commit, Door, Limits, Lines, PoolStatus, Server, SourceStatus, Status
 from capwatch.web.negotiate import Form
-from capwatch.web.server import Wrap
 
 PATIENCE_S = 30.0
 """No test waits longer for a byte; only a broken server comes near it."""
@@ -125,10 +125,13 @@ class Address:
     """Where a server listens."""
 
     port: int
+    tls: ssl.SSLContext | None = None
+    """How clients speak TLS; None: they do not."""
 
     def connect(self) -> Client:
         """A new connection."""
-        return Client(socket.create_connection(("127.0.0.1", self.port), PATIENCE_S))
+        line = socket.create_connection(("127.0.0.1", self.port), PATIENCE_S)
+        return Client(line if self.tls is None else self.tls.wrap_socket(line, server_hostname="localhost"))
 
     def ask(self, raw: bytes, *, body: bool = True) -> Reply:
         """What is answered to these bytes on a connection of their own."""
@@ -153,12 +156,12 @@ def serving(
     *,
     limits: Limits | None = None,
     reload: Callable[[], bool] | None = None,
-    wrap: Wrap | None = None,
+    door: Door | None = None,
 ) -> Iterator[Address]:
     """A server for as long as the block lasts."""
-    server = Server("127.0.0.1:0", daemon or Daemon(), reload=reload, limits=limits, wrap=wrap)
+    server = Server(["127.0.0.1:0"], daemon or Daemon(), reload=reload, limits=limits, door=door)
     server.start()
     try:
-        yield Address(int(server.address.rpartition(":")[2]))
+        yield Address(int(server.addresses[0].rpartition(":")[2]))
     finally:
         server.stop()

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import socket
-import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
-from pathlib import Path
 from queue import Empty, Queue
-from typing import cast
 
 import pytest
 from hypothesis import given, settings
@@ -263,7 +259,7 @@ def test_a_taken_port_is_one_clear_line() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         port = other.getsockname()[1]
         with pytest.raises(UsageError) as refused:
-            Server(f"127.0.0.1:{port}", Daemon())
+            Server([f"127.0.0.1:{port}"], Daemon())
     assert str(refused.value) == (
         f"cannot listen on 127.0.0.1:{port}: another program listens there; stop it, or choose another port"
         " (`listen`, --web.listen-address)"
@@ -274,7 +270,7 @@ def test_a_taken_port_is_one_clear_line() -> None:
 def test_an_address_that_cannot_be_had_is_refused(listen: str, why: str) -> None:
     """An address of another machine and an unknown name are mistakes of use."""
     with pytest.raises(UsageError, match=why):
-        Server(listen, Daemon())
+        Server([listen], Daemon())
 
 
 def test_a_stopped_server_is_gone() -> None:
@@ -286,8 +282,8 @@ def test_a_stopped_server_is_gone() -> None:
     idle.close()
     with pytest.raises(ConnectionRefusedError):
         address.connect()
-    again = Server(f"127.0.0.1:{address.port}", Daemon())
-    assert again.address == f"127.0.0.1:{address.port}"
+    again = Server([f"127.0.0.1:{address.port}"], Daemon())
+    assert again.addresses == [f"127.0.0.1:{address.port}"]
     again.stop()
 
 
@@ -300,40 +296,3 @@ def test_a_stop_lets_an_answer_end() -> None:
             gate.wait_for(1)
             threading.Timer(0.2, gate.open.set).start()
         assert client.answer().status == 200
-
-
-@pytest.fixture
-def secure(tmp_path: Path) -> ssl.SSLContext:
-    """A server's context with a certificate of its own."""
-    try:
-        subprocess.run(
-            [
-                *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=here"),
-                *("-keyout", "key.pem", "-out", "cert.pem"),
-            ],
-            cwd=tmp_path,
-            check=True,
-            capture_output=True,
-        )
-    except FileNotFoundError:
-        pytest.skip("openssl is not installed")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
-    return context
-
-
-def test_connections_may_be_wrapped(secure: ssl.SSLContext) -> None:
-    """TLS goes through the door: its handshake is part of a connection's own time, and holds up nobody."""
-
-    def wrap(line: socket.socket) -> socket.socket:
-        return secure.wrap_socket(line, server_side=True, do_handshake_on_connect=False)
-
-    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
-    limits = Limits(head_s=2.0)
-    with serving(limits=limits, wrap=wrap) as address, closing(address.connect()) as silent:
-        plain = socket.create_connection(("127.0.0.1", address.port), PATIENCE_S)
-        with closing(Client(cast("socket.socket", trusting.wrap_socket(plain)))) as client:
-            assert client.say(SCRAPE).answer().status == 200
-            assert client.say(SCRAPE).answer().status == 200
-        assert silent.ended()  # it has never begun its handshake
