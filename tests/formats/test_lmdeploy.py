@@ -72,7 +72,7 @@ def test_the_shared_sample_is_understood() -> None:
     hits=st.none() | percent,
 )
 def test_statistics_written_anew_are_read_back(
-    shape: object, rank: int, rates: tuple[float, float], queue: tuple[int, int, int], kv: float, hits: float | None
+    *, shape: object, rank: int, rates: tuple[float, float], queue: tuple[int, int, int], kv: float, hits: float | None
 ) -> None:
     """In each of the three shapes: waiting is that of server and engine, percent becomes a share."""
     body = ", ".join(shape(rates, queue, kv, hits))  # type: ignore[operator]
