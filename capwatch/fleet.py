@@ -29,6 +29,10 @@ GAUGES: Final = (
 """Fields of a sample that hold until the next one."""
 LASTING: Final = frozenset({"kv_capacity_tokens"})
 """Told once at the start, and true until the next start."""
+RETIRE_S: Final = 7 * 86400.0
+"""A replica that was silent so long is gone, like names of requests (contract, section 5): rollouts bring new ones."""
+MOST: Final = 10_000
+"""Replicas known at once, as many as a configuration can name; more come from hostile logs alone, and are not heard."""
 
 
 class Replica(msgspec.Struct, array_like=True):
@@ -58,6 +62,7 @@ class Fleet:
 
     def __init__(self) -> None:
         self._replicas: dict[tuple[str, str], Replica] = {}
+        self._changed: set[tuple[str, str]] = set()
 
     def hear(
         self,
@@ -78,11 +83,13 @@ class Fleet:
             state: what the source says; otherwise busy while it has requests or moves tokens, else idle.
 
         Returns:
-            What changed; None for a sample older than what is known.
+            What changed; None where that is nothing.
         """
         known = self._replicas.get((pool, engine))
         if sample is None or sample.at is None:
             return self._withdraw(pool, engine, known) if known else None
+        if known is None and len(self._replicas) >= MOST:
+            return None
         told = {name: value for name in GAUGES if (value := getattr(sample, name)) is not None}
         preemptions, starts = sample.preemptions or 0.0, sample.starts or 0.0
         if known is None or not known.at:
@@ -90,6 +97,7 @@ class Fleet:
             starts = 0.0  # a start is a restart only of an engine that was known
         elif sample.at < known.at:
             return News(pool, engine, known, preemptions, starts)
+        self._changed.add((pool, engine))
         known.at, known.patience = sample.at, patience
         if starts:
             known.values = {}
@@ -101,8 +109,11 @@ class Fleet:
     def expect(self, engines: Iterable[tuple[str, str]]) -> list[News]:
         """Know nothing of these (pool, engine), which are about to be asked; nor of any that was asked before."""
         asked = {key: replica for key, replica in self._replicas.items() if replica.patience == math.inf}
+        for replica in asked.values():
+            replica.patience = PATIENCE_S  # nobody asks it any more, so that it may retire
         for key in engines:
             asked[key] = self._replicas.setdefault(key, Replica(0.0, math.inf, "unknown", {}))
+            asked[key].patience = math.inf
         return [self._withdraw(*key, replica) for key, replica in asked.items()]
 
     def expire(self, clock: float) -> list[News]:
@@ -114,11 +125,39 @@ class Fleet:
         ]
         return [self._withdraw(*key, replica) for key, replica in old]
 
-    @staticmethod
-    def _withdraw(pool: str, engine: str, replica: Replica) -> News:
+    def retire(self, clock: float) -> set[str]:
+        """Forget replicas that have been silent for seven days of event time (s, epoch), those apart that are asked.
+
+        The names that no replica bears any more.
+        """
+        gone = [
+            key
+            for key, replica in self._replicas.items()
+            if replica.patience < math.inf and clock - replica.at > RETIRE_S
+        ]
+        for key in gone:
+            del self._replicas[key]
+            self._changed.add(key)
+        return {engine for _, engine in gone} - {engine for _, engine in self._replicas}
+
+    def _withdraw(self, pool: str, engine: str, replica: Replica) -> News:
+        self._changed.add((pool, engine))
         replica.state = "unknown"
         replica.values = {name: value for name, value in replica.values.items() if name in LASTING}
         return News(pool, engine, replica)
+
+    def news(self) -> list[object]:
+        """Replicas that changed since the last call, as plain builtins; None for one that is gone."""
+        changed, self._changed = self._changed, set()
+        return [[*key, msgspec.to_builtins(self._replicas.get(key))] for key in sorted(changed)]
+
+    def absorb(self, news: Iterable[Any]) -> None:
+        """Remember what `news` gave elsewhere."""
+        for pool, engine, replica in news:
+            self._replicas.pop((pool, engine), None)
+            if replica is not None:
+                self._replicas[pool, engine] = msgspec.convert(replica, Replica)
+        self._changed = set()
 
     def save(self) -> list[object]:
         """Everything, as plain builtins."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from capwatch.eventclock import EventClock
 from capwatch.fleet import PATIENCE_S, Fleet, News
-from capwatch.ledger import POOL, Gathering
+from capwatch.ledger import ENGINE, OTHER, POOL, Gathering
 from capwatch.load.flight import book_measured
 from capwatch.meters import coverage
 from capwatch.meters import engine as meter
@@ -53,8 +53,24 @@ class Hearing:
         self._book(self._fleet.expect(engines))
 
     def expire(self) -> None:
-        """Withdraw what is too old."""
+        """Withdraw what is too old; forget the names of replicas that are gone."""
         self._book(self._fleet.expire(self.time.at))
+        for engine in sorted(self._fleet.retire(self.time.at)):
+            number = self._into.names.find(ENGINE.name, engine)
+            if number is not None and number > OTHER:
+                self._into.names.forget(ENGINE.name, number)
+
+    def inherit(self, other: Hearing) -> None:
+        """Go on with the replicas and the clock of another pipeline of the same names."""
+        self._fleet, self.time = other._fleet, other.time
+
+    def news(self) -> list[object]:
+        """See `Fleet.news`."""
+        return self._fleet.news()
+
+    def absorb(self, news: Iterable[Any]) -> None:
+        """See `Fleet.absorb`."""
+        self._fleet.absorb(news)
 
     def save(self) -> list[object]:
         """See `Fleet.save`."""

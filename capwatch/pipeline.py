@@ -55,8 +55,7 @@ class Pipeline:
             config: the effective configuration.
             names: names given before, when a state is continued.
             secret: keys the hashes of labels that must not be shown.
-            kept: whether anything of it is saved; where not, there is no history to fill, and ids may be told apart
-                by Python's own hash, which is cheaper but another one in each process.
+            kept: whether any of it is saved; if not, there is no history, and ids go by Python's cheaper hash.
         """
         self.names = names or Names()
         self.meters = shelf(config, history=kept)
@@ -179,12 +178,18 @@ class Pipeline:
         """Go on from another pipeline of the same names: what it gathered and has not frozen counts here."""
         other._into.add_to(self._into)
         self.pending, self._joins, self._attempts = other.pending, other._joins, other._attempts
-        self._time = self.engines.time = other._time
+        self._time = other._time
+        self.engines.inherit(other.engines)
         self._ids.inherit(other._ids)
 
     def news(self) -> Mapping[str, Any]:
         """What is remembered of single requests since the last call: it goes with the increments of `freeze`."""
-        return {"ids": self._ids.news(), "joins": self._joins.news(), "attempts": self._attempts.news()}
+        return {
+            "ids": self._ids.news(),
+            "joins": self._joins.news(),
+            "attempts": self._attempts.news(),
+            "fleet": self.engines.news(),
+        }
 
     def absorb(self, delta: Delta, news: Mapping[str, Any]) -> None:
         """Remember what led to a delta that was frozen before a restart; `names` already holds its names."""
@@ -194,6 +199,7 @@ class Pipeline:
         self._ids.absorb(news["ids"])
         self._joins.absorb(news["joins"])
         self._attempts.absorb(news.get("attempts", ()))
+        self.engines.absorb(news.get("fleet", ()))
         self._time.at = max(self.clock, delta.clock)
         told, at = delta.levels.get(sources.LAST_EVENT.name, nothing)
         self._time.newest |= {} if at is None else dict(zip(told.tolist(), at[:, 0].tolist(), strict=True))

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from capwatch.fleet import PATIENCE_S, Fleet, News
+from capwatch import fleet as rules
+from capwatch.fleet import PATIENCE_S, RETIRE_S, Fleet, News
 from capwatch.record import EngineSample
 
 AT = 1_772_529_300.0
@@ -119,3 +120,41 @@ def test_engines_that_are_asked_are_unknown_until_they_answer() -> None:
     first = fleet.hear("chat", "vllm-1", EngineSample(at=AT, running=1.0, starts=1.0), patience=math.inf)
     assert first is not None
     assert [first.replica.state, first.restarts] == ["busy", 0.0]
+
+
+def test_a_replica_silent_for_a_week_is_gone() -> None:
+    """Its name goes with the last pool it was in; one that is asked stays, until nobody asks it any more."""
+    fleet = Fleet()
+    fleet.hear("chat", "pod-1", EngineSample(at=AT, running=1.0))
+    fleet.hear("code", "pod-1", EngineSample(at=AT + 60, running=1.0))
+    fleet.expect([("chat", "vllm-0")])
+    assert fleet.retire(AT + RETIRE_S + 1) == set()
+    assert fleet.retire(AT + RETIRE_S + 61) == {"pod-1"}
+    fleet.expect([])
+    assert fleet.retire(AT + RETIRE_S + 61) == {"vllm-0"}
+    assert fleet.save() == []
+
+
+def test_more_replicas_than_there_can_be_are_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are known go on."""
+    monkeypatch.setattr(rules, "MOST", 2)
+    fleet = Fleet()
+    heard = [fleet.hear("chat", name, EngineSample(at=AT, running=1.0)) is not None for name in ("a", "b", "c", "a")]
+    assert heard == [True, True, False, True]
+
+
+def test_news_are_all_that_changed() -> None:
+    """Whoever has the save before and the news since knows what is known now: heard, withdrawn, gone."""
+    fleet, again = Fleet(), Fleet()
+    for name in ("old", "kept"):
+        fleet.hear("chat", name, EngineSample(at=AT, running=1.0, kv_capacity_tokens=512))
+    again.load(fleet.save())
+    fleet.news()
+    fleet.hear("chat", "new", EngineSample(at=AT + RETIRE_S, running=2.0))
+    fleet.expire(AT + RETIRE_S)
+    fleet.hear("chat", "kept", EngineSample(at=AT + 100, running=3.0))
+    fleet.retire(AT + RETIRE_S + 50)
+    again.absorb(fleet.news())
+    assert sorted(again.save(), key=repr) == sorted(fleet.save(), key=repr)
+    assert [key[1] for key in again.save()] == ["kept", "new"]  # type: ignore[index]
+    assert (fleet.news(), again.news()) == ([], [])

@@ -12,7 +12,7 @@ from capwatch.ledger import Delta
 from capwatch.tail.position import Position, Saved
 
 DecoderState = dict[str, object]
-"""By lineage of files: what the decoder of their lines remembers."""
+"""By lineage of files: what the decoder of their lines remembers, sealed; in changes None where the files are gone."""
 
 
 @dataclass(slots=True)
@@ -66,13 +66,13 @@ class Ledger:
         for name, state in package.sources.items():
             kept = self.sources.setdefault(name, SourceState())
             kept.saved = state.saved or kept.saved
-            kept.decoders |= state.decoders
+            kept.decoders = _present(kept.decoders | state.decoders)
 
     def absorb(self, sources: Mapping[str, Any]) -> None:
         """Take over the part `sources` of a delta that was read back."""
         for name, change in sources.items():
             state = self.sources.setdefault(name, SourceState())
-            state.decoders |= change["decoders"]
+            state.decoders = _present(state.decoders | change["decoders"])
             if change["counters"] is None:
                 continue
             positions = dict(state.saved.positions) if state.saved else {}
@@ -92,6 +92,10 @@ class Ledger:
             if kind == "source":
                 saved = None if chunk[0] is None else msgspec.convert(chunk[0], Saved)
                 self.sources[source] = SourceState(saved, chunk[1])
+
+
+def _present(decoders: DecoderState) -> DecoderState:
+    return {lineage: one for lineage, one in decoders.items() if one is not None}
 
 
 def _plain(delta: Delta) -> dict[str, object]:

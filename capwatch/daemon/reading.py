@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import math
-import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Final
 
 from capwatch.config.rules import roles
-from capwatch.config.schema import Config, Source
+from capwatch.config.schema import Config
 from capwatch.daemon.package import Package, SourceState
-from capwatch.daemon.reporter import Reporter
-from capwatch.dialect import Decoded, Decoder
-from capwatch.pipeline import Origin, Pipeline
+from capwatch.daemon.reader import Reader
+from capwatch.pipeline import Pipeline
 from capwatch.scrape.poller import Poller
 from capwatch.scrape.scraper import Scraper, Target, Told
-from capwatch.sourcing import decoder_for, engine_of, engines
+from capwatch.sourcing import engines
 from capwatch.tail.blocks import Block
-from capwatch.tail.follow import Follower, Status
-from capwatch.tail.position import Saved
-from capwatch.tail.settings import Settings
 from capwatch.tail.wake import Touched
 
 GATHER_S: Final = 0.05
@@ -31,51 +25,6 @@ GATHER_BYTES: Final = 4 << 20
 """Bytes gathered at most; in a backlog they are there at once."""
 LONGEST_WAIT_S: Final = 0.1
 """Between two looks at the clock, when nothing moves."""
-
-
-@dataclass(slots=True)
-class Reader:
-    """One source: its follower, and a decoder for each lineage of files."""
-
-    source: Source
-    counts: bool
-    follower: Follower
-    line_bytes: int
-    reporter: Reporter
-    decoders: dict[str, Decoder] = field(default_factory=dict)
-    remembered: dict[str, object] = field(default_factory=dict)
-    """What decoders remembered before a restart, until they are needed."""
-    touched: set[str] = field(default_factory=set)
-    """Lineages decoded since the last freeze."""
-    frozen: tuple[Saved, Status] | None = None
-    """What the follower told at the last freeze."""
-
-    def stands(self) -> tuple[Saved, Status]:
-        """Where the follower stands."""
-        return self.follower.saved(), self.follower.status()
-
-    def origin(self, lineage: str) -> Origin:
-        """Where the lines of a lineage come from."""
-        return Origin(self.source.name, self.source.pool, engine_of(self.source, lineage), self.counts)
-
-    def decode(self, data: bytes, blocks: list[Block]) -> Decoded:
-        """Decode the joined lines of blocks of one lineage."""
-        last = blocks[-1]
-        decoder = self.decoders.get(last.lineage)
-        if decoder is None:
-            decoder = self.decoders[last.lineage] = decoder_for(self.source, self.line_bytes)
-            if last.lineage in self.remembered:
-                decoder.load(self.remembered.pop(last.lineage))
-        self.touched.add(last.lineage)
-        decoded = decoder.decode(data, last.mtime)
-        if last.unterminated and decoded.dropped["malformed"]:
-            decoded.dropped["malformed"] -= 1
-            decoded.dropped["partial"] += 1
-        too_long = sum(block.too_long for block in blocks)
-        decoded.dropped["too_long"] += too_long
-        decoded.read += too_long
-        self.reporter.drop(decoded.dropped)
-        return decoded
 
 
 class Reading:
@@ -99,7 +48,10 @@ class Reading:
         configured = {one.name for one in config.sources}
         # A source that was taken out may come back: without its positions it would be counted again.
         self._others = {name: state for name, state in states.items() if name not in configured}
-        self.readers = [_reader(config, one, role[one.name] == "count", states) for one in config.sources]
+        self.readers = [
+            Reader.of(config, one, states, counts=role[one.name] == "count", key=pipeline.secret)
+            for one in config.sources
+        ]
         self._told: SimpleQueue[Sequence[Told]] = SimpleQueue()
         targets = [*map(Target.of, config.engines)]
         pipeline.engines.expect((target.pool, target.engine) for target in targets)
@@ -133,6 +85,9 @@ class Reading:
             if end == len(pending) or not _joins(pending[begin], pending[end - 1], pending[end]):
                 self._take(pending[begin][0], [block for _, block in pending[begin:end]])
                 begin = end
+        for reader in self.readers if pending else ():
+            for origin, given_up in reader.make_room():
+                self.pipeline.take(origin, given_up, self._clock())
 
     def wait(self) -> float:
         """How long (s) nothing has to be done."""
@@ -146,7 +101,7 @@ class Reading:
         """Everything read since the last call, ready for a commit; with all the pipeline remembers where asked."""
         self.flush()
         self._heard = False
-        self._expire(self._clock())
+        self._expire(self._clock(), gone=checkpoint)
         if self.caught_up():  # in a backlog only records move the clock: engines tell of now, and would make them late
             self.pipeline.tick(self._clock())
         sources = {}
@@ -157,9 +112,7 @@ class Reading:
                 *(status.rotations, status.truncations, float(status.up)),
             )
             self.pipeline.book_files(reader.source.name, numbers, status.bytes_lost)
-            decoders = {lineage: reader.decoders[lineage].save() for lineage in reader.touched}
-            reader.touched.clear()
-            sources[reader.source.name] = SourceState(saved, decoders)
+            sources[reader.source.name] = SourceState(saved, reader.changes())
         delta = self.pipeline.freeze()
         return Package(delta, sources, self.pipeline.news(), self.pipeline.save() if checkpoint else None)
 
@@ -183,13 +136,7 @@ class Reading:
 
     def states(self) -> dict[str, SourceState]:
         """Where all sources stand, for another reading to go on."""
-        return self._others | {
-            reader.source.name: SourceState(
-                reader.follower.saved(),
-                reader.remembered | {lineage: decoder.save() for lineage, decoder in reader.decoders.items()},
-            )
-            for reader in self.readers
-        }
+        return self._others | {reader.source.name: reader.state() for reader in self.readers}
 
     def close(self) -> None:
         """Give all files back, and ask no engine any more."""
@@ -222,40 +169,14 @@ class Reading:
         for block in blocks:
             reader.follower.taken(block)
 
-    def _expire(self, now: float) -> None:
-        """Give up records whose last part never came."""
+    def _expire(self, now: float, *, gone: bool) -> None:
+        """Give up records whose last part never came; where ``gone``, also the decoders of files that are gone."""
         for reader in self.readers:
-            if reader.source.wrapper == "none":
-                continue
-            for lineage, decoder in reader.decoders.items():
-                given_up = decoder.expire(now)
-                if given_up.read:
-                    reader.touched.add(lineage)
-                    reader.reporter.drop(given_up.dropped)
-                    self.pipeline.take(reader.origin(lineage), given_up, now)
+            for origin, given_up in [*reader.expire(now), *(reader.let_go() if gone else ())]:
+                self.pipeline.take(origin, given_up, now)
 
 
 def _joins(first: tuple[Reader, Block], last: tuple[Reader, Block], following: tuple[Reader, Block]) -> bool:
     """Whether a block is decoded together with those before it: the same lines go on, and none is cut short."""
     same = following[0] is first[0] and following[1].lineage == first[1].lineage
     return same and not last[1].unterminated and not following[1].unterminated
-
-
-def _reader(config: Config, source: Source, counts: bool, states: Mapping[str, SourceState]) -> Reader:
-    state = states.get(source.name, SourceState())
-    open_files = max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2 // max(1, len(config.sources)))
-    settings = Settings(
-        name=source.name,
-        globs=source.path,
-        start=source.start,
-        line_bytes=config.limits.line_bytes,
-        max_open=min(open_files, Settings.max_open),
-    )
-    return Reader(
-        source,
-        counts,
-        Follower(settings, state.saved),
-        config.limits.line_bytes,
-        Reporter(source.name),
-        remembered=dict(state.decoders),
-    )

@@ -95,6 +95,11 @@ class Decoder:
             times = np.array([found.written.get(row, time) for row, time in zip(rows.tolist(), times, strict=True)])
         return _settled(batch, rows, times, found)
 
+    @property
+    def held(self) -> int:
+        """Bytes of records whose last part has not come yet."""
+        return self._wrapper.held if self._wrapper else 0
+
     def expire(self, now: float) -> Decoded:
         """What comes of records that stayed open too long at ``now`` (s, epoch), see `Parts.expire`; mostly nothing."""
         found = _Found()

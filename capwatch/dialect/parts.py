@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
 import msgspec
+from xxhash import xxh3_64_hexdigest
 
 from capwatch.dialect.verdict import Drop
 
@@ -17,11 +19,17 @@ LONGEST_OPEN_S: Final = 60.0
 """How long a line may stay open: a writer sends the parts of one line within milliseconds."""
 
 
-class _Open(msgspec.Struct):
+LONGEST_NAME: Final = 64
+"""Characters of a stream's name as it is; a longer one goes by its hash."""
+MOST_OPEN: Final = 1000
+"""Streams with an open line at most, the oldest is given up: more than services that cut lines at one moment."""
+
+
+@dataclass(slots=True)
+class _Open:
     """A line whose end has not come yet."""
 
-    pieces: list[bytes] = []
-    size: int = 0
+    data: bytearray = field(default_factory=bytearray)
     parts: int = 0
     since: float | None = None
     """When `expire` first saw it; None before that."""
@@ -31,30 +39,39 @@ class _Open(msgspec.Struct):
 class Parts:
     """Joins the parts of lines, one open line a stream.
 
-    Memory is bounded: a line over ``line_bytes`` is let go at once and dropped when it ends, and all open lines
-    together hold at most twice that.
+    Memory is bounded, whatever the parts are: a line over ``line_bytes`` is let go at once and dropped when it ends,
+    all open lines together hold at most twice that, and there are at most `MOST_OPEN` of them.
     """
 
     def __init__(self, line_bytes: int) -> None:
+        self.held = 0
+        """Bytes of all open lines."""
         self._line_bytes = line_bytes
         self._open: dict[str, _Open] = {}
         self._released: Counter[str] = Counter()
 
     def add(self, stream: str, piece: bytes, *, last: bool) -> bytes | Drop | None:
         """The whole line where ``piece`` is its last part; a drop where it grew too long; None while it goes on."""
-        if last and stream not in self._open:
-            return piece if len(piece) <= self._line_bytes else Drop("too_long")
-        line = self._open.setdefault(stream, _Open())
-        line.pieces.append(piece)
-        line.size += len(piece)
-        if line.size > self._line_bytes or sum(one.size for one in self._open.values()) > 2 * self._line_bytes:
-            line.pieces, line.size, line.too_long = [], 0, True
+        stream = stream if len(stream) <= LONGEST_NAME else xxh3_64_hexdigest(stream.encode("utf-8", "replace"))
+        line = self._open.get(stream)
+        if line is None:
+            if last:
+                return piece if len(piece) <= self._line_bytes else Drop("too_long")
+            if len(self._open) >= MOST_OPEN:
+                self._give_up(next(iter(self._open)))
+            line = self._open[stream] = _Open()
+        line.data += piece
+        self.held += len(piece)
+        if len(line.data) > self._line_bytes or self.held > 2 * self._line_bytes:
+            self.held -= len(line.data)
+            line.data, line.too_long = bytearray(), True
         if not last:
             line.parts += 1
             return None
         del self._open[stream]
+        self.held -= len(line.data)
         self._released["skip"] += line.parts
-        return Drop("too_long") if line.too_long else b"".join(line.pieces)
+        return Drop("too_long") if line.too_long else bytes(line.data)
 
     def released(self) -> Mapping[str, int]:
         """See `capwatch.dialect.Wrapper.released`."""
@@ -70,22 +87,26 @@ class Parts:
         for stream, line in list(self._open.items()):
             line.since = now if line.since is None else line.since
             if now == inf or now - line.since > LONGEST_OPEN_S:
-                del self._open[stream]
-                self._released["skip"] += line.parts - 1
-                self._released["too_long" if line.too_long else "partial"] += 1
+                self._give_up(stream)
+
+    def _give_up(self, stream: str) -> None:
+        line = self._open.pop(stream)
+        self.held -= len(line.data)
+        self._released["skip"] += line.parts - 1
+        self._released["too_long" if line.too_long else "partial"] += 1
 
     def save(self) -> object:
         """The open lines as plain builtins; bytes are spelled in Latin-1, which has a character for each."""
         return {
-            stream: [b"".join(line.pieces).decode("latin-1"), line.parts, line.since, line.too_long]
+            stream: [line.data.decode("latin-1"), line.parts, line.since, line.too_long]
             for stream, line in self._open.items()
         }
 
     def load(self, saved: object) -> None:
         """Open again what `save` gave."""
         for stream, (text, parts, since, too_long) in msgspec.convert(saved, _SAVED).items():
-            piece = text.encode("latin-1")
-            self._open[stream] = _Open([piece], len(piece), parts, since, too_long)
+            self._open[stream] = _Open(bytearray(text, "latin-1"), parts, since, too_long)
+            self.held += len(text)
 
 
 _SAVED: Final = dict[str, tuple[str, int, float | None, bool]]

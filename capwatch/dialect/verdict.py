@@ -82,6 +82,10 @@ class Wrapper(Protocol):
     def unwrap(self, line: bytes) -> Unwrapped | Skip | Drop | None:
         """The inner line; None while it is only a part, held back until its record resolves."""
 
+    @property
+    def held(self) -> int:
+        """Bytes of parts held back."""
+
     def released(self) -> Mapping[str, int]:
         """Lines held back earlier that resolved since the last call, by fate (`skip` or a reason to drop)."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from capwatch.ledger.table import RETIRED, ROUTE, TENANT, Keys, Table
+from capwatch.ledger.table import ENGINE, RETIRED, ROUTE, TENANT, Keys, Table
 from capwatch.record import Bools, Floats, Ints
 
 _PAIR = Keys((TENANT, ROUTE))
@@ -20,11 +20,12 @@ def of_pairs(keys: Keys, packed: Ints, pairs: Iterable[tuple[int, int]]) -> Bool
     return np.isin(_PAIR.pack(keys.ids(packed, TENANT), keys.ids(packed, ROUTE)), gone)
 
 
-def of_routes(keys: Keys, packed: Ints, routes: Iterable[int]) -> Bools:
-    """Which keys belong to one of these routes, and to no tenant."""
-    if ROUTE not in keys.axes or TENANT in keys.axes:
+def of_names(keys: Keys, packed: Ints, axis: str, gone: Iterable[int]) -> Bools:
+    """Which keys belong to one of these routes and to no tenant, or to one of these engines; names of others stay."""
+    owner = {ROUTE.name: ROUTE, ENGINE.name: ENGINE}.get(axis)
+    if owner is None or owner not in keys.axes or TENANT in keys.axes:
         return np.zeros(len(packed), np.bool_)
-    return np.isin(keys.ids(packed, ROUTE), np.array([*routes], np.int64))
+    return np.isin(keys.ids(packed, owner), np.array([*gone], np.int64))
 
 
 def retired(table: Table, values: Floats) -> Floats:

@@ -11,8 +11,8 @@ import numpy as np
 
 from capwatch.ledger.delta import Delta
 from capwatch.ledger.names import Names
-from capwatch.ledger.parting import of_pairs, of_routes, retired
-from capwatch.ledger.table import RETIRED, ROUTE, Sketch, Table
+from capwatch.ledger.parting import of_names, of_pairs, retired
+from capwatch.ledger.table import RETIRED, Sketch, Table
 from capwatch.record import Bools, Floats, Ints
 from capwatch.sketch import SLICE, Cells, Window, gather, series_of
 
@@ -109,7 +109,8 @@ class Totals:
             self._apply_slots(name, slots)
         for name, parts in delta.cells.items():
             self._apply_cells(name, parts)
-        self._forget([number for axis, number in delta.forgotten if axis == ROUTE.name])
+        for axis in {axis for axis, _ in delta.forgotten}:
+            self._forget(axis, [number for one, number in delta.forgotten if one == axis])
         for axis, number in delta.forgotten:
             self.names.forget(axis, number)
         self.names.gone()
@@ -189,15 +190,13 @@ class Totals:
             series = np.unique(series_of(cells.arrays()[0]))
             cells.drop(series[of_pairs(self.sketches[name], series, pairs)])
 
-    def _forget(self, routes: Sequence[int]) -> None:
-        """Let the rows go that belong to forgotten routes alone."""
-        if not routes:
-            return
+    def _forget(self, axis: str, gone: Sequence[int]) -> None:
+        """Let the rows go that belong to forgotten names alone."""
         for name, sums in self._sums.items():
-            sums.keep(~of_routes(self.tables[name], sums.keys, routes))
+            sums.keep(~of_names(self.tables[name], sums.keys, axis, gone))
         for name, cells in self._lasting.items():
             series = np.unique(series_of(cells.arrays()[0]))
-            cells.drop(series[of_routes(self.sketches[name], series, routes)])
+            cells.drop(series[of_names(self.sketches[name], series, axis, gone)])
 
     def save(self) -> dict[str, object]:
         """Everything, in parts by name; a part that did not change is equal to what it was."""

@@ -119,6 +119,10 @@ class Follower:
             problems=problems,
         )
 
+    def lineages(self) -> set[str]:
+        """The lineages of all contents that may still be read, or come back."""
+        return {each.family for each in self._register.contents.values()}
+
     def due(self) -> float:
         """When the next poll has something to do, on the clock of `now`; something touched may call for it earlier."""
         return min([self._next_scan(), *(each.due for each in self._register.files.values())])

@@ -37,6 +37,11 @@ class Cri:
         whole = self._parts.add(stream.decode(), text or b"", last=tag == b"F")
         return Unwrapped(whole, at) if isinstance(whole, bytes) else whole
 
+    @property
+    def held(self) -> int:
+        """See `Parts.held`."""
+        return self._parts.held
+
     def released(self) -> Mapping[str, int]:
         """See `capwatch.dialect.Wrapper.released`."""
         return self._parts.released()

@@ -45,6 +45,11 @@ class Docker:
         at = time(entry.time, UTC)
         return Unwrapped(whole, None if at == REFUSED else at) if isinstance(whole, bytes) else whole
 
+    @property
+    def held(self) -> int:
+        """See `Parts.held`."""
+        return self._parts.held
+
     def released(self) -> Mapping[str, int]:
         """See `capwatch.dialect.Wrapper.released`."""
         return self._parts.released()

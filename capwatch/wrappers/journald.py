@@ -48,6 +48,11 @@ class Journald:
         whole = self._parts.add(stream, message, last=entry.get("_LINE_BREAK") != "line-max")
         return Unwrapped(whole, _written(entry)) if isinstance(whole, bytes) else whole
 
+    @property
+    def held(self) -> int:
+        """See `Parts.held`."""
+        return self._parts.held
+
     def released(self) -> Mapping[str, int]:
         """See `capwatch.dialect.Wrapper.released`."""
         return self._parts.released()

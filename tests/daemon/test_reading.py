@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from capwatch.config.schema import Config, Source
+from capwatch.config.schema import Config, Limits, Source
+from capwatch.daemon.package import Package
 from capwatch.daemon.reading import Reading
 from capwatch.ledger import Totals
 from capwatch.pipeline import Pipeline
@@ -22,17 +23,19 @@ STAMP = "2026-03-03T09:15:02.43Z stdout"
 class Daemon:
     """Reading and what was committed of it, without a disk or a clock of its own."""
 
-    def __init__(self, *sources: Source) -> None:
+    def __init__(self, *sources: Source, limits: Limits | None = None) -> None:
         self.now = NOW
-        self.config = Config(sources=sources)
+        self.config = Config(sources=sources, limits=limits or Limits())
         pipeline = Pipeline(self.config)
         self.totals: Totals = pipeline.totals()
         self.reading = Reading(self.config, pipeline, {}, lambda: self.now)
 
-    def commit(self) -> None:
+    def commit(self, *, checkpoint: bool = False) -> Package:
         """Read what there is, and commit it."""
         self.reading.poll(NOTHING, lambda: True)
-        self.totals.apply(self.reading.freeze(checkpoint=False).delta)
+        package = self.reading.freeze(checkpoint=checkpoint)
+        self.totals.apply(package.delta)
+        return package
 
     def reload(self, *sources: Source) -> None:
         """Go on with other sources, as a reload does."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from capwatch.config.schema import Config, Pool
-from capwatch.pipeline import Origin
+from capwatch.fleet import PATIENCE_S, RETIRE_S
+from capwatch.ledger import ENGINE
+from capwatch.pipeline import Origin, Pipeline
 from capwatch.record import EngineSample
 
 from ..spine import NOW, Spine, decoded, request
@@ -113,3 +115,37 @@ def test_logs_and_pages_feed_the_same_engines() -> None:
         (("engine", "vllm-0"),): 1.0,
         (("engine", "vllm-0/1"),): 2.0,
     }
+
+
+def test_an_engine_that_is_gone_for_a_week_leaves_the_page() -> None:
+    """With its counters and its name, so that rollouts never fill it; one that returns begins anew."""
+    spine = heard(("pod-1", EngineSample(at=NOW, running=1.0, preemptions=2.0)), ("pod-2", SAMPLE))
+    spine.feed(request(), now=NOW)
+    spine.tick(NOW + RETIRE_S - 60)
+    spine.pipeline.engines.hear("chat", "pod-2", EngineSample(at=NOW + RETIRE_S - 60, running=1.0))
+    assert spine.value("engine_preemptions_total", engine="pod-1") == 2.0
+    spine.tick(NOW + RETIRE_S + 60)
+    pods = {labels[1][1] for name, labels in spine.samples() if name.startswith("capwatch_engine_")}
+    assert pods == {"pod-2"}
+    assert "pod-1" not in spine.totals.names.texts(ENGINE.name).values()
+    spine.pipeline.engines.hear("chat", "pod-1", EngineSample(at=NOW + RETIRE_S + 60, running=1.0, preemptions=1.0))
+    spine.commit()
+    assert spine.value("engine_preemptions_total", engine="pod-1") == 1.0
+
+
+def test_a_restart_forgets_no_replica() -> None:
+    """One that was heard after the checkpoint is withdrawn in its time, though it is never heard again."""
+    spine = Spine(CONFIG)
+    spine.feed(request(), now=NOW)
+    full = spine.pipeline.save()
+    spine.pipeline.engines.hear("chat", "vllm-0", SAMPLE)
+    delta, news = spine.pipeline.freeze(), spine.pipeline.news()
+    spine.totals.apply(delta)
+    again = Pipeline(CONFIG, spine.totals.names.copy())
+    again.load(full)
+    again.absorb(delta, news)
+    spine.pipeline = again
+    spine.tick(NOW)
+    assert spine.value("engine_running_requests") == 3.0
+    spine.tick(NOW + PATIENCE_S + 1)
+    assert spine.value("engine_running_requests") is None

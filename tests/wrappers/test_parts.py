@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from math import inf
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capwatch.dialect import Drop
-from capwatch.dialect.parts import LONGEST_OPEN_S, Parts
+from capwatch.dialect.parts import LONGEST_OPEN_S, MOST_OPEN, Parts
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.binary(max_size=5), st.booleans()), max_size=30))
@@ -75,3 +76,49 @@ def test_open_lines_survive_a_restart() -> None:
     after.load(before.save())
     assert after.add("a", b"\xa9", last=True) == "café".encode()
     assert after.released() == {"skip": 1}
+
+
+def test_open_lines_are_bounded_in_number() -> None:
+    """Of more streams than can be, the oldest open line is given up: one drop, its other parts skipped."""
+    parts = Parts(10_000)
+    for number in range(MOST_OPEN + 1):
+        parts.add(str(number), b"x", last=False)
+        parts.add(str(number), b"y", last=False)
+    assert (parts.released(), parts.held) == ({"skip": 1, "partial": 1}, 2 * MOST_OPEN)
+    assert [parts.add(one, b"z", last=True) for one in ("0", "1")] == [b"z", b"xyz"]
+
+
+def test_a_stream_of_any_name_is_one() -> None:
+    """Names are hashed where they are long, so that they take no memory."""
+    parts, long = Parts(100), "s" * 10_000
+    parts.add(long + "a", b"1", last=False)
+    parts.add(long + "b", b"2", last=False)
+    assert len(repr(parts.save())) < 1000
+    assert [parts.add(long + one, b"-", last=True) for one in "ab"] == [b"1-", b"2-"]
+
+
+def test_parts_of_a_few_bytes_take_no_more_than_their_bytes() -> None:
+    """As many empty parts as parts of one byte are one line of so many bytes."""
+    parts = Parts(2 << 20)
+    tracemalloc.start()
+    try:
+        for _ in range(1 << 17):
+            parts.add("a", b"", last=False)
+            parts.add("a", b"x", last=False)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (parts.held, most < 1 << 19) == (1 << 17, True)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.binary(max_size=9), st.booleans()), max_size=40))
+def test_what_is_held_is_what_is_saved(pieces: list[tuple[str, bytes, bool]]) -> None:
+    """The count of bytes agrees with the open lines at every step, also after a restart, within the bound."""
+    parts = Parts(12)
+    for stream, piece, last in pieces:
+        parts.add(stream, piece, last=last)
+        saved = parts.save()
+        again = Parts(12)
+        again.load(saved)
+        assert isinstance(saved, dict)
+        assert parts.held == again.held == sum(len(text) for text, *_ in saved.values()) <= 24
