@@ -87,6 +87,9 @@ class Engine:
     engine: Annotated[str | None, "label of the engine; without it the host and port of the URL"] = None
     interval: Annotated[Duration, Range(at_least=0.1), "time between two fetches"] = 5.0
     patience: Annotated[Duration, Range(above=0), "age after which a value is withdrawn"] = 30.0
+    drain: Annotated[bool, "scrape also an endpoint that hands out each statistic once and takes it from others"] = (
+        False
+    )
 
 
 @dataclass(frozen=True, slots=True)

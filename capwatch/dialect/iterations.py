@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
-from datetime import datetime, tzinfo
-from typing import NamedTuple
+from collections.abc import Mapping
+from datetime import UTC, datetime, tzinfo
+from typing import NamedTuple, cast
 
 from capwatch.dialect.path import walk
 from capwatch.dialect.value import REFUSED, epoch, number, time
@@ -81,3 +83,30 @@ def statistic(found: object, zone: tzinfo) -> Iteration | Drop:
 def _told(value: object) -> float | None:
     read = number(value)
     return None if read is None or read == REFUSED or read < 0 else read
+
+
+def hands_out_once(page: str) -> bool:
+    """Whether an answer is a list of statistics that its server forgets when it has told them.
+
+    >>> hands_out_once('[{"iter": 1}]'), hands_out_once("[]"), hands_out_once("# TYPE a counter")
+    (True, True, False)
+    """
+    return page.lstrip().startswith("[")
+
+
+def newest(page: str) -> tuple[Iteration, Mapping[str, float]] | None:
+    """The last iteration of the first rank in an answer, and its counters; None where there is none.
+
+    The prefix cache is counted in blocks, since the start of the process.
+    """
+    try:
+        found = cast("object", json.loads(page))
+    except (ValueError, RecursionError):
+        return None
+    for one in reversed(found if isinstance(found, list) else []):
+        told = statistic(one, UTC)
+        if isinstance(told, Iteration) and not told.rank:
+            hit, missed = (_told(walk(one, f"kvCacheStats.{name}")) for name in ("reusedBlocks", "missedBlocks"))
+            blocks = {} if hit is None or missed is None else {"prefix_hits": hit, "prefix_queries": hit + missed}
+            return told, {"steps": float(told.number)} | blocks
+    return None

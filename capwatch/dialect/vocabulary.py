@@ -121,7 +121,8 @@ class Vocabulary:
     replica: str = ""
     """The label that tells data-parallel replicas of one page apart."""
     ranks: tuple[str, ...] = ()
-    """Labels of ranks that repeat one replica (tensor and pipeline parallel): only rank 0 is taken."""
+    """Labels of ranks that repeat one replica (tensor and pipeline parallel): its lowest rank alone is taken, which is
+    not 0 where ranks are numbered over all replicas."""
     names: frozenset[str] = field(init=False)
     """Every metric that the tables ask for, as `spelled`."""
 
@@ -145,14 +146,21 @@ class Vocabulary:
         parts: dict[str, list[Series]] = {}
         for one in page:
             index = one.labels.get(self.replica, "")
-            known = index in parts or len(parts) <= MOST_REPLICAS
-            if known and all(one.labels.get(rank, "0") in ("0", "") for rank in self.ranks):
+            if index in parts or len(parts) <= MOST_REPLICAS:
                 parts.setdefault(index, []).append(one)
+        parts = {index: self._first_rank(part) for index, part in parts.items()}
         shared = parts.pop("", [])
         if not parts:
             yield None, shared
         for index, part in parts.items():
             yield index, part + shared if len(parts) == 1 else part
+
+    def _first_rank(self, part: list[Series]) -> list[Series]:
+        for rank in self.ranks:
+            numbers = {number for one in part if (number := one.labels.get(rank, ""))}
+            first = min(numbers, key=lambda number: (len(number), number), default="")
+            part = [one for one in part if one.labels.get(rank, "") in ("", first)]
+        return part
 
     def _sample(self, index: str | None, part: Sequence[Series]) -> EngineSample | None:
         found: dict[str, float] = {}

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import astuple
 
 from capwatch.dialect.exposition import series
-from capwatch.dialect.vocabulary import spelled
+from capwatch.dialect.iterations import hands_out_once, newest
+from capwatch.dialect.vocabulary import Replica, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from capwatch.dialect.vocabulary import Replica, Vocabulary
+    from capwatch.dialect.vocabulary import Vocabulary
     from capwatch.record import EngineSample
 
 
@@ -29,8 +30,12 @@ def shelf() -> Mapping[str, Vocabulary]:
 def replicas(page: str) -> list[Replica]:
     """What a saved or fetched `/metrics` page tells of each engine replica on it; empty where it knows no engine.
 
-    The page is read in the vocabulary that tells most of it: a front end's page may pass its engine's series on.
+    The page is read in the vocabulary that tells most of it: a front end's page may pass its engine's series on. A list
+    of JSON statistics, as TensorRT-LLM's `/metrics` answers, is read up to its newest iteration.
     """
+    if hands_out_once(page):
+        told = newest(page)
+        return [Replica(told[0].sample, {name: [count] for name, count in told[1].items()})] if told else []
     engines = shelf()
     names = frozenset().union(*(engine.names for engine in engines.values()))
     found = series(page, lambda name: spelled(name) in names)

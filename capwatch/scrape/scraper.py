@@ -10,6 +10,7 @@ import msgspec
 
 from capwatch.config.rules import engine_label
 from capwatch.config.schema import Engine
+from capwatch.dialect.iterations import hands_out_once
 from capwatch.dialect.vocabulary import PROCESS_START, Change, Replica, Totals, difference, replica_name
 from capwatch.engines import replicas
 from capwatch.record import EngineSample
@@ -17,6 +18,9 @@ from capwatch.scrape.fetch import Failure
 
 LONGEST_PAUSE_S: Final = 1.0
 """How long the loop may sleep: values are withdrawn at most this late."""
+
+DRAINS: Final = "it hands out each statistic once; scrape /prometheus/metrics, or set drain: true if nobody else asks"
+"""Why an endpoint is left alone after its first answer, which alone could tell."""
 
 State = Literal["busy", "idle", "unknown"]
 
@@ -32,12 +36,14 @@ class Target:
     """Seconds between two fetches."""
     patience: float
     """Age in seconds after which a value is withdrawn."""
+    drain: bool = False
+    """Whether it is scraped though it hands out each statistic once."""
 
     @classmethod
     def of(cls, engine: Engine) -> Target:
         """From the configuration."""
         label = engine_label(engine.url, engine.engine)
-        return cls(engine.url, engine.pool, label, engine.interval, engine.patience)
+        return cls(engine.url, engine.pool, label, engine.interval, engine.patience, engine.drain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,8 @@ class Scraper:
         """Why the last fetch gave nothing, for the targets where it did."""
         self._due = dict.fromkeys(targets, float("-inf"))
         self._asked: set[Target] = set()
+        self._left: set[Target] = set()
+        """Targets that are not asked any more, since that takes from others what they were to get."""
         self._known: dict[Target, dict[str, _Known]] = {target: {} for target in self._due}
 
     def due(self, now: float) -> list[Target]:
@@ -83,7 +91,7 @@ class Scraper:
         found = [
             target
             for target, at in self._due.items()
-            if target not in self._asked and not now < at <= now + target.interval
+            if target not in self._asked | self._left and not now < at <= now + target.interval
         ]
         self._asked.update(found)
         self._due.update({target: now + target.interval for target in found})
@@ -91,18 +99,38 @@ class Scraper:
 
     def pause(self, now: float) -> float:
         """Seconds until there may be something to do."""
-        waits = [at - now for target, at in self._due.items() if target not in self._asked]
+        waits = [at - now for target, at in self._due.items() if target not in self._asked | self._left]
         return min(max(min(waits, default=LONGEST_PAUSE_S), 0.0), LONGEST_PAUSE_S)
 
     def take(self, target: Target, page: str | Failure, now: float) -> list[Told]:
         """What an answer says: an entry for each replica on the page, and withdrawals that it makes due."""
         self._asked.discard(target)
+        if isinstance(page, str) and hands_out_once(page):
+            return self._drained(target, page, now)
         found = [] if isinstance(page, Failure) else replicas(page)
         if found:
             self.failures.pop(target, None)
         else:
             self.failures[target] = page.reason if isinstance(page, Failure) else "no engine metrics on the page"
         return [told for one in found for told in self._replica(target, one, now)] + self._withdraw(target, now)
+
+    def _drained(self, target: Target, page: str, now: float) -> list[Told]:
+        """An answer that its server has now forgotten: once is too often, except where the configuration wants it."""
+        if not target.drain:
+            self._left.add(target)
+            self.failures[target] = DRAINS
+            return self._withdraw(target, now)
+        self.failures.pop(target, None)
+        found = replicas(page)
+        idle = [] if found else [self._idle(target, name, known, now) for name, known in self._known[target].items()]
+        return idle + [told for one in found for told in self._replica(target, one, now)] + self._withdraw(target, now)
+
+    @staticmethod
+    def _idle(target: Target, name: str, known: _Known, now: float) -> Told:
+        """No iteration since the answer before, by an engine that has told some: it has nothing to do."""
+        known.at = known.moved_at = now
+        known.gauges, known.shown = msgspec.structs.replace(known.gauges, running=0.0, waiting=0.0), True
+        return Told(target.pool, name, "idle", EngineSample(at=now, engine=name, running=0.0, waiting=0.0))
 
     def expire(self, now: float) -> list[Told]:
         """Withdrawals that are due, each told once."""

@@ -107,6 +107,15 @@ def test_sglang_takes_one_rank_of_each_replica_and_the_total_of_priorities() -> 
     assert page(text) == [EngineSample(engine="0", running=5), EngineSample(engine="1", running=6)]
 
 
+def test_the_lowest_rank_of_a_replica_is_taken() -> None:
+    """With attention in parallel, tensor ranks are numbered over all replicas: the second one has no rank 0."""
+    text = "".join(
+        f'sglang:num_running_reqs{{dp_rank="{rank // 4}",pp_rank="0",tp_rank="{rank}"}} {10 + rank // 4}\n'
+        for rank in (0, 2, 4, 10, 11)
+    )
+    assert [one.running for one in page(text)] == [10, 11, 12]
+
+
 def test_triton_tells_quantities_by_label_value() -> None:
     """One metric holds several quantities; the capacity is blocks times tokens in a block."""
     text = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,11 +11,12 @@ from hypothesis import strategies as st
 from capwatch.config.schema import Engine
 from capwatch.record import EngineSample
 from capwatch.scrape.fetch import Failure
-from capwatch.scrape.scraper import Scraper, Target, Told
+from capwatch.scrape.scraper import DRAINS, Scraper, Target, Told
 
 from .endpoint import page
 
 TARGET = Target("http://10.0.0.7:8000/metrics", "chat", "e0", interval=5.0, patience=30.0)
+DRAINED = Target("http://10.0.0.9:8000/metrics", "chat", "e2", interval=5.0, patience=30.0, drain=True)
 OTHER = Target("http://10.0.0.8:8000/metrics", "chat", "e1", interval=10.0, patience=30.0)
 GONE = Failure("timeout")
 AT = 1.8e9
@@ -167,6 +170,72 @@ def test_a_clock_set_back_stops_nobody() -> None:
     scraper.due(AT)
     scraper.take(TARGET, page(), AT)
     assert scraper.due(AT - 3600) == [TARGET]
+
+
+def poll(*iterations: int, running: int = 4) -> str:
+    """An answer of TensorRT-LLM's JSON endpoint."""
+    return json.dumps(
+        [
+            {
+                "iter": n,
+                "timestamp": "04-20-2026 05:11:00.250000",
+                "numActiveRequests": running,
+                "numQueuedRequests": 7,
+                "kvCacheStats": {
+                    "usedNumBlocks": 25, "maxNumBlocks": 100, "tokensPerBlock": 32,
+                    "reusedBlocks": 3 * n, "missedBlocks": n,
+                },
+            }
+            for n in iterations
+        ]
+    )
+
+
+@pytest.mark.parametrize("answer", [poll(1, 2), "[]", " [1]\n"])
+def test_an_endpoint_that_drains_is_asked_once_and_never_again(answer: str) -> None:
+    """What it tells is gone for whoever was to read it, and only its first answer shows that it is of this kind."""
+    scraper = Scraper([TARGET, OTHER])
+    assert scraper.due(AT) == [TARGET, OTHER]
+    assert scraper.take(TARGET, answer, AT) == []
+    assert scraper.failures == {TARGET: DRAINS}
+    assert [scraper.due(AT + after) for after in (5, 3600, 10**6)] == [[]] * 3
+    assert scraper.pause(AT) == 1
+
+
+def test_a_drained_endpoint_tells_its_newest_iteration() -> None:
+    """Where the configuration wants it: gauges of the last one, prefix hits by the growth of both counts."""
+    scraper = Scraper([DRAINED])
+    scraper.take(DRAINED, poll(1, 2), AT)
+    (told,) = scraper.take(DRAINED, poll(3, 4, running=5), AT + 5)
+    assert told.sample == EngineSample(
+        at=AT + 5,
+        engine="e2",
+        running=5,
+        waiting=7,
+        kv_utilisation=0.25,
+        kv_capacity_tokens=3200,
+        prefix_hit_ratio=0.75,
+    )
+    assert told.state == "busy"
+
+
+def test_an_empty_answer_is_idle_of_an_engine_that_has_told_something() -> None:
+    """Before that it may be that nobody switched its statistics on: unknown, not idle."""
+    scraper = Scraper([DRAINED])
+    assert scraper.take(DRAINED, "[]", AT) == []
+    scraper.take(DRAINED, poll(1), AT + 5)
+    (told,) = scraper.take(DRAINED, "[]", AT + 10)
+    assert (told.state, told.sample) == ("idle", EngineSample(at=AT + 10, engine="e2", running=0, waiting=0))
+    assert [states(scraper.take(DRAINED, GONE, AT + after)) for after in (35, 41)] == [[], [("e2", "unknown")]]
+
+
+def test_iterations_that_begin_anew_are_a_restart() -> None:
+    """As counters that fell."""
+    scraper = Scraper([DRAINED])
+    scraper.take(DRAINED, poll(900), AT)
+    (told,) = scraper.take(DRAINED, poll(2), AT + 5)
+    assert told.sample is not None
+    assert told.sample.starts == 1
 
 
 def test_the_pause_ends_when_something_is_due() -> None:
