@@ -11,7 +11,7 @@ import math
 from typing import Final
 
 SETTLED: Final = 12.0
-"""Standard deviations √a below the load at which the recursion may start: an error there shrinks by exp(−12²/2)."""
+"""Where the recursion may start: so many roots below load or servers. An error there shrinks by exp(−12²/2)."""
 
 
 def erlang_b(servers: float, load: float) -> float:
@@ -30,7 +30,8 @@ def erlang_b(servers: float, load: float) -> float:
     if load <= 0:
         return float(servers <= 0)
     fraction = servers % 1.0
-    skipped = max(0, math.floor(min(load - SETTLED * math.sqrt(load), servers)))
+    least = min(load, servers)
+    skipped = max(0, math.floor(least - SETTLED * math.sqrt(least)))
     k = skipped + fraction
     blocking = 1.0 - k / load if skipped else 1.0 / _inverse_at_fraction(fraction, load)
     for _ in range(math.floor(servers) - skipped):
