@@ -112,7 +112,7 @@ def rate(text: str | float) -> float:
     value, unit = _parts(text, "a rate such as 2, 2/s or 0.5/min")
     if unit and not unit.startswith("/"):
         raise ValueError(f"found {found(str(text))}; possible is a rate such as 2, 2/s or 0.5/min")
-    return _finite(value / _factor(SECONDS, unit.removeprefix("/").strip() or "s", text), text)
+    return _finite(value / _factor(SECONDS, unit[1:].strip() if unit else "s", text), text)
 
 
 @dataclass(frozen=True, slots=True)
