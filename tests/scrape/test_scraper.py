@@ -182,8 +182,11 @@ def poll(*iterations: int, running: int = 4) -> str:
                 "numActiveRequests": running,
                 "numQueuedRequests": 7,
                 "kvCacheStats": {
-                    "usedNumBlocks": 25, "maxNumBlocks": 100, "tokensPerBlock": 32,
-                    "reusedBlocks": 3 * n, "missedBlocks": n,
+                    "usedNumBlocks": 25,
+                    "maxNumBlocks": 100,
+                    "tokensPerBlock": 32,
+                    "reusedBlocks": 3 * n,
+                    "missedBlocks": n,
                 },
             }
             for n in iterations
