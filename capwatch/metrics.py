@@ -34,6 +34,7 @@ COST_PHASES: Final = ("prefill", "decode")
 MISSED_REASONS: Final = ("ttft", "tpot", "both", "e2e", "error")
 UNCLASSIFIED_REASONS: Final = ("no_timing", "no_tokens", "no_slo", "client", "cache_hit")
 RANKS: Final = ("1", "2", "3", "4", "5")
+VISITED_PHASES: Final = PHASES[:-1]  # nobody visits what is unexplained
 MEASURED_PHASES: Final = ("queue", "running")
 ENGINE_STATES: Final = ("busy", "idle", "unknown")
 WINDOWS: Final = ("current", "reference")
@@ -203,6 +204,9 @@ _inflight = _Section("In flight")
 PHASE_SECONDS = _inflight(_COUNTER, "capwatch_phase_seconds_total", "pool phase",
     "Residence of finished requests by phase, other being what the log leaves unexplained;"
     " its rate is the number in flight by Little's law", phase=PHASES)
+PHASE_VISITS = _inflight(_COUNTER, "capwatch_phase_visits_total", "pool phase",
+    "Visits of finished requests to a phase, as far as logs tell them; its rate over that of capwatch_departures_total"
+    " is the visits per request, v of L = λvW", unit="requests", phase=VISITED_PHASES)
 INFLIGHT_LITTLES_LAW = _inflight(_GAUGE, "capwatch_inflight_littles_law", "pool phase",
     "Requests in flight by Little's law: arrival rate times mean residence over the last 5 minutes of event time;"
     " holds while capwatch_littles_law_valid is 1", unit="requests", phase=PHASES)

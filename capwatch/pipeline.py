@@ -28,6 +28,7 @@ from capwatch.meters import commits, coverage, files, rollup, shelf, sources
 from capwatch.meters.classes import COUNTS
 from capwatch.meters.costs import ABANDONED, COST
 from capwatch.meters.requests import TOKENS
+from capwatch.meters.visits import VISITS
 from capwatch.record import Batch, Bools, Floats, Ints, zeroed
 from capwatch.seen import Groups, Meter, Seen
 
@@ -114,20 +115,21 @@ class Pipeline:
         counts = (decoded.read, decoded.counted - lost, decoded.skipped + lost)
         sources.lines(self._into, source, counts, decoded.dropped)
         self._note(source, decoded, now)
-        rows = np.flatnonzero(~repeated)
-        if not origin.counts:
-            self._hold(origin, batch, rows, now)
-            return
-        if not len(batch):
+        held = ~repeated & (batch.part | (not origin.counts))
+        if held.any():
+            self._hold(origin, batch, np.flatnonzero(held), now)
+        counted = ~repeated & ~held & ~batch.part
+        rows = np.flatnonzero(counted)
+        if not origin.counts or not len(batch):
             return
         batch.numbers["retries"] = self._attempts.retries(origin.source, batch, rows, clocks)
         joined = self._joins.join(batch, rows)
         classified = self._classifier.classify(origin.source, origin.pool, batch)
         of = classified.of
         charged = cost.of(batch, classified.prefill_rate[of], classified.decode_rate[of])
-        groups = self._grouped(classified, charged.total, ~repeated, self._time.reached(now))
-        sources.duplicates(self._into, groups.route[of[repeated]])
-        sources.late(self._into, source, int((timed.late & ~repeated).sum()))
+        groups = self._grouped(classified, charged.total, counted, self._time.reached(now))
+        sources.duplicates(self._into, groups.route[of[repeated & ~batch.part]])
+        sources.late(self._into, source, int((timed.late & counted).sum()))
         targets = slo.Targets(*(bound[of] for bound in classified.targets))
         seen = Seen(
             batch=batch,
@@ -142,7 +144,7 @@ class Pipeline:
         )
         joined = joined[timed.rollup_slot[joined] > LASTING]
         coverage.book_joined(self._into, seen.pool[joined], seen.event_at[joined])
-        if repeated.any():
+        if len(rows) < len(batch):
             seen = seen.take(rows)
         if len(seen.batch):
             for meter in self.meters:
@@ -234,7 +236,7 @@ class Pipeline:
         pools = self._pools = np.array([self.names.id(POOL.name, pool.name) for pool in self._classifier.pools])
         classes = self._classes = np.array([self.names.id(CLASS.name, name) for name in self._classifier.classes])
         both = COUNTS.pack(np.repeat(pools, len(classes)), np.tile(classes, len(pools)))
-        for table, keys in ((FLOW, pools), (PHASES, pools), (ABANDONED, pools), (COUNTS, both)):
+        for table, keys in ((FLOW, pools), (PHASES, pools), (VISITS, pools), (ABANDONED, pools), (COUNTS, both)):
             into.add(table, keys, *(np.zeros(len(keys)) for _ in table.columns))
 
     def _note(self, source: int, decoded: Decoded, now: float) -> None:
@@ -268,7 +270,7 @@ class Pipeline:
             self._joins.hold(batch, rows)
             classified = self._classifier.classify(origin.source, origin.pool, batch)
             pool = self._pools[classified.pool[classified.of]]
-            coverage.book_records(self._into, batch, rows, pool)
+            coverage.book_records(self._into, batch, rows[~batch.part[rows]], pool)
 
     def _sweep(self) -> None:
         """Retire what the clock says is silent, before it is heard of again: who returns starts anew."""

@@ -39,7 +39,9 @@ PHASE_FIELDS: Final = ("gateway_s", "retrieval_s", "tool_s", "queue_s", "prefill
 TIMES: Final = ("started_at", "finished_at")
 DURATIONS: Final = ("duration_s", "ttft_s", *PHASE_FIELDS)
 TOKENS: Final = ("prompt_tokens", "cached_tokens", "output_tokens", "max_output_tokens")
-NUMBERS: Final = (*TIMES, *DURATIONS, *TOKENS, "retries")
+VISITS: Final = ("retrieval_visits", "tool_visits", "model_visits")
+COUNTS: Final = ("retries", *VISITS)
+NUMBERS: Final = (*TIMES, *DURATIONS, *TOKENS, *COUNTS)
 LABELS: Final = ("tenant", "route", "model", "engine", "priority")
 IDS: Final = ("request_id", "attempt_group")
 MISSING: Final = frozenset({"", "-", "null", "None", "none", "nil", "undefined", "N/A"})
@@ -81,11 +83,16 @@ class Request(msgspec.Struct, omit_defaults=True):
     status: int | None = None
     rate_limited_by: str | None = None
     retries: float | None = None
+    retrieval_visits: float | None = None
+    tool_visits: float | None = None
+    model_visits: float | None = None
     cache_hit: bool = False
     uncapped: bool = False
     """True where the log tells output caps and this request asked for none."""
     dedupe_key: str | None = None
     """What a duplicate row shares with this one, where that is not the request_id alone."""
+    part: bool = False
+    """True where this is no request: it tells phases of one that other rows tell of, such as a tool's span."""
 
 
 class EngineSample(msgspec.Struct, omit_defaults=True):
@@ -163,6 +170,8 @@ class Batch:
     """Index into `LIMITERS`, −1 where not told."""
     cache_hit: Bools
     uncapped: Bools
+    part: Bools
+    """Rows that are no requests, see `Request.part`."""
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -197,12 +206,13 @@ class Batch:
             limiter=_codes(columns.get("rate_limited_by"), LIMITERS, n),
             cache_hit=_flags(columns.get("cache_hit"), n),
             uncapped=_flags(columns.get("uncapped"), n),
+            part=_flags(columns.get("part"), n),
         )
 
     @classmethod
     def join(cls, parts: Sequence[Batch]) -> Batch:
         """One batch after the other, as one."""
-        codes = ("outcome", "usage", "status", "stream", "limiter", "cache_hit", "uncapped")
+        codes = ("outcome", "usage", "status", "stream", "limiter", "cache_hit", "uncapped", "part")
         return cls(
             numbers={name: np.concatenate([part.numbers[name] for part in parts]) for name in NUMBERS},
             labels={name: Texts.join([part.labels[name] for part in parts]) for name in LABELS},
@@ -231,6 +241,7 @@ class Batch:
             limiter=self.limiter[index],
             cache_hit=self.cache_hit[index],
             uncapped=self.uncapped[index],
+            part=self.part[index],
         )
 
     @property
@@ -258,7 +269,7 @@ class Batch:
             return None if value is None else int(value)
 
         fields: dict[str, Any] = {name: number(name) for name in (*TIMES, *DURATIONS)}
-        fields |= {name: whole(name) for name in (*TOKENS, "retries")}
+        fields |= {name: whole(name) for name in (*TOKENS, *COUNTS)}
         fields |= {name: column[row] for name, column in self.labels.items()}
         return Request(
             request_id=_told(self.request_id[row]),
@@ -271,6 +282,7 @@ class Batch:
             rate_limited_by=_name(LIMITERS, self.limiter[row]),
             cache_hit=bool(self.cache_hit[row]),
             uncapped=bool(self.uncapped[row]),
+            part=bool(self.part[row]),
         )
 
 

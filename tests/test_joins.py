@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capwatch.joins import MOST, WAIT_S, Joins
+from capwatch.joins import MOST, MOST_OF_ONE, SLACK_S, WAIT_S, Joins, same
 from capwatch.record import PHASE_FIELDS, Batch
 
 from .spine import NOW, decoded, request
@@ -109,6 +109,90 @@ def test_a_join_never_makes_phases_longer_than_the_request(
     after = sum(np.nan_to_num(batch[name]) for name in PHASE_FIELDS)
     assert (after <= np.maximum(duration, before) + 1e-9).all()
     assert all((np.isnan(batch[name]) | (batch[name] >= 0)).all() for name in PHASE_FIELDS)
+
+
+def stages(*records: dict[str, Any], **row: Any) -> dict[str, float | None]:
+    """Phases and visits of a row of the trace `t`, from 2 s before `NOW` to `NOW`, after a join with records."""
+    batch = rows(request(attempt_group="t", **{"duration_s": 2.0, **row}))
+    held(*(request(**record) for record in records)).join(batch, np.arange(1))
+    names = (*PHASE_FIELDS, "retrieval_visits", "tool_visits", "model_visits")
+    return {name: float(batch[name][0]) for name in names if not np.isnan(batch[name][0])}
+
+
+def test_stages_of_one_trace_add_up() -> None:
+    """Each record is a visit, or as many as it says."""
+    found = stages(
+        {"attempt_group": "t", "retrieval_s": 0.25},
+        {"attempt_group": "t", "tool_s": 0.5},
+        {"attempt_group": "t", "tool_s": 0.25, "tool_visits": 3},
+    )
+    assert found == {"retrieval_s": 0.25, "tool_s": 0.75, "retrieval_visits": 1, "tool_visits": 4}
+
+
+def test_calls_of_one_request_add_up() -> None:
+    """A prefill engine and a decode engine, or an agent's calls: seconds and visits of all, cached tokens but once."""
+    found = stages(
+        {"request_id": "p", "attempt_group": "t", "queue_s": 0.25, "prefill_s": 0.5, "cached_tokens": 10},
+        {"request_id": "d", "attempt_group": "t", "decode_s": 1.0, "cached_tokens": 10, "prompt_tokens": 20},
+    )
+    assert found == {"queue_s": 0.25, "prefill_s": 0.5, "decode_s": 1.0, "model_visits": 2}
+
+
+def test_stages_are_taken_out_of_what_was_derived() -> None:
+    """Retrieval and tools lie inside TTFT as far as there is room, then inside decode; the sum stays the same."""
+    found = stages({"attempt_group": "t", "tool_s": 0.75}, ttft_s=0.5, stream=True)
+    assert found == {"tool_s": 0.75, "prefill_s": 0.0, "decode_s": 1.25, "tool_visits": 1}
+
+
+@pytest.mark.parametrize(
+    ("at", "joins"),
+    [(NOW, True), (NOW - 2, True), (NOW - 2 - SLACK_S, True), (NOW - 3.1, False), (NOW + SLACK_S + 0.1, False)],
+)
+def test_a_trace_is_larger_than_a_request(at: float, joins: bool) -> None:
+    """By the trace alone only that is joined which happened within the request."""
+    assert bool(stages({"attempt_group": "t", "finished_at": at, "tool_s": 0.5})) is joins
+
+
+def test_the_same_id_is_the_same_request_at_any_time() -> None:
+    """Clocks of two machines may differ."""
+    batch = rows(request(request_id="a", duration_s=2.0))
+    held(request(request_id="a", tool_s=0.5, finished_at=NOW - 60)).join(batch, np.arange(1))
+    assert batch["tool_s"][0] == 0.5
+
+
+def test_what_one_request_of_a_trace_does_not_take_waits_for_the_next() -> None:
+    """Two rows of a trace one after the other, each with its own tool."""
+    joins = held(*(request(attempt_group="t", finished_at=at, tool_s=0.5) for at in (NOW, NOW + 10)))
+    batch = rows(*(request(attempt_group="t", finished_at=at, duration_s=2.0) for at in (NOW, NOW + 10)))
+    joins.join(batch, np.array([0]))
+    assert len(joins.save()) == 1
+    joins.join(batch, np.array([1]))
+    assert batch["tool_s"].tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ("7ead13c1", "7ead13c1"),
+        ("chatcmpl-7ead13c1", "7ead13c1"),
+        ("cmpl-7ead13c1", "7ead13c1"),
+        ("resp_7ead13c1", "7ead13c1"),
+        ("chatcmpl-", "chatcmpl-"),
+        ("00-1064823872612859B63EA9CFAADD3422-947A4DFF9CE809D4-01", "1064823872612859b63ea9cfaadd3422"),
+        ("1064823872612859B63EA9CFAADD3422", "1064823872612859b63ea9cfaadd3422"),
+        (None, ""),
+        ("-", ""),
+    ],
+)
+def test_ids_are_the_same_in_other_spellings(told: str | None, expected: str) -> None:
+    """An engine puts a word before the id that it was given; a trace context holds the trace's."""
+    assert same(told) == expected
+
+
+def test_records_of_one_id_are_bounded() -> None:
+    """A trace without end costs no memory without end: the oldest go."""
+    joins = held(*(request(attempt_group="t", tool_s=1.0, started_at=NOW + n / 100) for n in range(MOST_OF_ONE + 5)))
+    assert len(joins.save()) == MOST_OF_ONE
 
 
 def test_each_record_is_joined_once() -> None:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from capwatch.config.schema import Config, Pool
+from capwatch.dialect import Decoder, Options
+from capwatch.formats import shelf
 from capwatch.pipeline import Origin, Pipeline
 
 from .end_to_end.command import Page, printed
@@ -46,6 +48,73 @@ def test_the_engines_phases_reach_every_metric_of_the_request() -> None:
     assert spine.total("route_queue_seconds_sum") == 0.5
     assert [spine.total("tokens_total", kind=kind) for kind in ("prompt_computed", "prompt_cached")] == [40.0, 60.0]
     assert spine.total("requests_total") == 1.0
+
+
+def stage(spine: Spine, *records: dict[str, Any], counts: bool = False) -> None:
+    """What a log of the orchestrator tells."""
+    spine.pipeline.take(Origin("orchestrator", "chat", counts=counts), decoded(*records), NOW)
+    spine.commit()
+
+
+def visits(spine: Spine) -> dict[str, float]:
+    """Visits to the phases of the pool, those that saw any."""
+    return {labels[0][1]: value for labels, value in spine.values("phase_visits_total", pool="chat").items() if value}
+
+
+@pytest.mark.parametrize("by", ["request_id", "attempt_group"])
+def test_the_orchestrators_stages_reach_the_request(by: str) -> None:
+    """By the id of the request or of the trace; law 5 holds, and visits are counted for each phase."""
+    spine = Spine(CONFIG)
+    stage(spine, request(**{by: "a"}, retrieval_s=0.25, tool_s=0.5, tool_visits=2))
+    row = request(**{by: "a"}, **ROW)
+    spine.pipeline.take(Origin("gateway", "chat"), decoded(row, request(**{by: "b"}, **ROW)), NOW)
+    spine.commit()
+    assert phases(spine) == {"retrieval": 0.25, "tool": 0.5, "prefill": 0.15 + 0.9, "decode": 2.2}
+    assert visits(spine) == {"retrieval": 1, "tool": 2, "prefill": 2, "decode": 2}
+    assert spine.total("requests_total") == 2
+    assert spine.total("join_ratio") == 0.5
+
+
+def otlp(spine: Spine, *, counts: bool, begin: float) -> None:
+    """A tool's and a model's span of the trace `t`; the tool begins ``begin`` s after `NOW` and takes half a second."""
+
+    def at(seconds: float) -> str:
+        return str(round((NOW + seconds) * 1e9))
+
+    spans = [
+        {
+            "traceId": "t",
+            "spanId": name,
+            "startTimeUnixNano": at(start),
+            "endTimeUnixNano": at(end),
+            "attributes": [{"key": "gen_ai.operation.name", "value": {"stringValue": name}}],
+        }
+        for name, start, end in (("execute_tool", begin, begin + 0.5), ("chat", -2.0, 0.0))
+    ]
+    line = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}).encode()
+    found = Decoder(shelf()["otlp"], Options()).decode(line, NOW)
+    spine.pipeline.take(Origin("traces", "chat", counts=counts), found, NOW)
+    spine.commit()
+
+
+def test_spans_complete_the_request_of_their_trace() -> None:
+    """A source of traces that does not count: the tool's seconds and the model's visit are the front row's."""
+    spine = Spine(CONFIG)
+    otlp(spine, counts=False, begin=-1.5)
+    spine.pipeline.take(Origin("front", "chat"), decoded(request(attempt_group="t", duration_s=3.0)), NOW)
+    spine.commit()
+    assert (phases(spine), visits(spine)) == ({"tool": 0.5, "other": 2.5}, {"tool": 1})
+    assert spine.total("requests_total") == 1
+
+
+@pytest.mark.parametrize(("begin", "expected"), [(-1.5, {"tool": 0.5, "other": 1.5}), (5.0, {"other": 2.0})])
+def test_a_span_of_a_stage_is_never_a_request(begin: float, expected: dict[str, float]) -> None:
+    """Where traces count, calls are requests; a tool inside one is its phase, one after it nobody's; law 1 holds."""
+    spine = Spine(CONFIG)
+    otlp(spine, counts=True, begin=begin)
+    assert spine.total("requests_total") == 1
+    assert phases(spine) == expected
+    assert (spine.total("lines_read_total"), spine.total("lines_counted_total")) == (1, 1)
 
 
 def test_a_row_that_comes_before_its_record_is_counted_as_it_is() -> None:

@@ -58,4 +58,5 @@ def columns(rows: Rows) -> Batch:
         limiter=np.where(served, -1, LIMITERS.index("gateway")),
         cache_hit=np.zeros(n, np.bool_),
         uncapped=np.zeros(n, np.bool_),
+        part=np.zeros(n, np.bool_),
     )

@@ -9,7 +9,20 @@ from typing import Final
 
 import numpy as np
 
-from capwatch.record import DURATIONS, NUMBERS, OUTCOMES, TIMES, TOKENS, USAGES, Batch, Bools, Floats, Ints, zeroed
+from capwatch.record import (
+    COUNTS,
+    DURATIONS,
+    NUMBERS,
+    OUTCOMES,
+    TIMES,
+    TOKENS,
+    USAGES,
+    Batch,
+    Bools,
+    Floats,
+    Ints,
+    zeroed,
+)
 
 MOST_TOKENS: Final = 1e9
 """No request holds more tokens than this; larger numbers are errors of the log."""
@@ -17,7 +30,8 @@ LONGEST_S: Final = 1e6
 """No request lasts longer (11 days)."""
 LAST_TIME: Final = 4102444800.0
 """2100-01-01. A time beyond it is a wrong unit, such as milliseconds taken as seconds."""
-MOST_RETRIES: Final = 1e6
+MOST_COUNTED: Final = 1e6
+"""No request is retried, or goes to a phase, more often."""
 SKEW_S: Final = 1e-6
 """Floats of epoch seconds carry about 0.2 µs; two times closer than this are the same."""
 
@@ -55,11 +69,11 @@ DROPS: Final = ("", "bad_time", "bad_number")
 def _clean(column: Floats, name: str) -> Bools:
     """Make NaN what is out of range; tell where something was given and refused."""
     highest = LAST_TIME if name in TIMES else LONGEST_S if name in DURATIONS else MOST_TOKENS
-    highest = MOST_RETRIES if name == "retries" else highest
+    highest = MOST_COUNTED if name in COUNTS else highest
     bad = ~((column >= 0) & (column <= highest))
     if name in TIMES:
         bad |= column == 0
-    if name in TOKENS or name == "retries":
+    if name in TOKENS or name in COUNTS:
         bad |= column != np.floor(column)
     given = ~np.isnan(column)
     column[bad] = np.nan

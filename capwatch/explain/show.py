@@ -54,8 +54,9 @@ def fields(record: Record) -> dict[str, object]:
     found = msgspec.structs.asdict(record).items()
     # Microseconds are what floats of epoch times can tell: beyond is noise of the arithmetic.
     told = {name: round(value, 6) if isinstance(value, float) else value for name, value in found if value is not None}
-    if not told.get("uncapped"):
-        told.pop("uncapped", None)
+    for name in ("uncapped", "part"):
+        if not told.get(name):
+            told.pop(name, None)
     for name in (*LABELS, *IDS):
         value = told.get(name)
         # A random word is what ids look like, and only in other fields it may be a key.

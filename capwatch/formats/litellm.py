@@ -258,7 +258,7 @@ def _stages(request: Request, row: Json, meta: Json) -> None:
     if isinstance(searches, list):
         spans = [(number(one.get("start_time")), number(one.get("end_time"))) for one in map(_object, searches)]
         took = [end - start for start, end in spans if start and end and REFUSED not in (start, end) and end >= start]
-        request.retrieval_s = sum(took) if took else None
+        request.retrieval_s, request.retrieval_visits = (sum(took), len(took)) if took else (None, None)
 
 
 FORMAT = Format(
