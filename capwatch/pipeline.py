@@ -115,11 +115,9 @@ class Pipeline:
         counts = (decoded.read, decoded.counted - lost, decoded.skipped + lost)
         sources.lines(self._into, source, counts, decoded.dropped)
         self._note(source, decoded, now)
-        held = ~repeated & (batch.part | (not origin.counts))
-        if held.any():
-            self._hold(origin, batch, np.flatnonzero(held), now)
-        counted = ~repeated & ~held & ~batch.part
+        counted = ~repeated & ~batch.part & origin.counts
         rows = np.flatnonzero(counted)
+        self._hold(origin, batch, np.flatnonzero(~repeated & ~counted), now)
         if not origin.counts or not len(batch):
             return
         batch.numbers["retries"] = self._attempts.retries(origin.source, batch, rows, clocks)
@@ -188,7 +186,7 @@ class Pipeline:
         """What is remembered of single requests since the last call: it goes with the increments of `freeze`."""
         return {
             "ids": self._ids.news(),
-            "joins": self._joins.news(),
+            "told": self._joins.news(),
             "attempts": self._attempts.news(),
             "fleet": self.engines.news(),
         }
@@ -199,7 +197,7 @@ class Pipeline:
         models, pools = (delta.sums.get(table.name, nothing)[0] for table in (TOKENS, COST))
         self._labels.absorb(_rows_of(TOKENS, models), _rows_of(COST, pools), delta.retired, delta.clock)
         self._ids.absorb(news["ids"])
-        self._joins.absorb(news["joins"])
+        self._joins.absorb(news.get("told", ()))
         self._attempts.absorb(news.get("attempts", ()))
         self.engines.absorb(news.get("fleet", ()))
         self._time.at = max(self.clock, delta.clock)
@@ -214,7 +212,7 @@ class Pipeline:
             "labels": self._labels.save(),
             "ids": list(self._ids.save().items()),
             "fleet": self.engines.save(),
-            "joins": self._joins.save(),
+            "told": self._joins.save(),
             "attempts": self._attempts.save(),
         }
 
@@ -225,7 +223,7 @@ class Pipeline:
         self._labels.load(saved["labels"])  # type: ignore[arg-type]
         self._ids.load(saved["ids"])  # type: ignore[arg-type]
         self.engines.load(saved["fleet"])  # type: ignore[arg-type]
-        self._joins.load(saved["joins"])  # type: ignore[arg-type]
+        self._joins.load(saved.get("told", ()))  # type: ignore[arg-type]
         self._attempts.load(saved.get("attempts", ()))  # type: ignore[arg-type]
 
     def _begin(self, config: Config) -> None:

@@ -153,7 +153,7 @@ def test_a_record_that_was_joined_before_a_restart_is_not_joined_again() -> None
     delta, news = spine.pipeline.freeze(), spine.pipeline.news()
     again = Pipeline(CONFIG, spine.totals.names.copy())
     again.absorb(delta, news)
-    assert again.save()["joins"] == []
+    assert again.save()["told"] == []
 
 
 def test_replay_joins_the_files_of_two_sources(tmp_path: Path) -> None:
