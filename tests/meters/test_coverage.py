@@ -131,4 +131,4 @@ def test_times_of_the_future_are_not_held() -> None:
     """A clock that is an hour ahead must not fill the memory for an hour."""
     spine = Spine(CONFIG)
     engine(spine, row("a", finished_at=NOW + 9000))
-    assert spine.pipeline.save()["joins"] == []
+    assert spine.pipeline.save()["told"] == []
