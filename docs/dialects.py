@@ -10,6 +10,7 @@ from pathlib import Path
 from textwrap import dedent
 
 from capwatch.dialect import Format
+from capwatch.formats import shelf
 from capwatch.record import EngineSample, Request
 
 GOLDENS = Path(__file__).resolve().parents[1] / "tests" / "formats"
@@ -122,9 +123,9 @@ def _repeats(name: str, form: Format) -> Iterator[str]:
     if not requests:
         return
     yield "\n## Duplicates and retries\n\n"
-    if "request_id" in requests or "request_id" in mapped:
+    if form.duplicates != shelf()["jsonl"].duplicates or "request_id" in requests or "request_id" in mapped:
         yield f"Rows with {form.duplicates} within `dedupe.window` are one request: the first counts, the others are "
-        yield "skipped lines and `capwatch_duplicates_total`. Rows without an id are never merged.\n"
+        yield "skipped lines and `capwatch_duplicates_total`. Rows that have none of it are never merged.\n"
     else:
         yield "Its requests have no id, so that none is taken for a duplicate.\n"
     if "retries" in requests or "retries" in mapped:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import cast
+
+import msgspec
 
 
 def walk(value: object, path: str) -> object:
@@ -46,6 +49,19 @@ def first(value: object, *paths: str) -> object:
         if found is not None:
             return found
     return None
+
+
+def object_of(line: str) -> Mapping[str, object] | None:
+    """The JSON object that a line is; None where it is broken, or no object.
+
+    >>> object_of('{"a": 1}'), object_of('{"a": '), object_of("[1]")
+    ({'a': 1}, None, None)
+    """
+    try:
+        found = msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _decoded(text: str) -> object:

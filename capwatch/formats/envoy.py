@@ -24,10 +24,12 @@ from typing import Final, cast
 import msgspec
 
 from capwatch.dialect import Drop, Format, Options, Skip, Stateless, Verdict
+from capwatch.dialect.accesslog import READING
 from capwatch.dialect.fields import Mapped, model, status
 from capwatch.dialect.path import first
+from capwatch.dialect.responseflags import limiter, outcome
 from capwatch.dialect.route import route
-from capwatch.dialect.settle import of_status
+from capwatch.dialect.table import first_told
 from capwatch.dialect.value import UNITS, number, text, time
 from capwatch.record import Request
 
@@ -42,29 +44,8 @@ TTFT: Final = ("gen_ai.token_latency.ttft_ms", "token_latency_ttft")
 ATTEMPTS: Final = "upstream_request_attempt_count"
 METHOD: Final = ("mcp.method.name", "mcp_method")
 """Set on rows of the gateway's tool server (MCP)."""
-READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that ask no model anything: lists of models, health checks."""
 FINAL_ROWS: Final = frozenset({"DownstreamEnd", "NotSet"})
 """`%ACCESS_LOG_TYPE%` of the one row a request ends with; periodic and upstream rows tell of it before."""
-
-FLAGS: Final = {
-    "DC": "client_abort",
-    **dict.fromkeys(("UT", "SI", "UMSDR", "DT"), "timeout"),
-    **dict.fromkeys(("RL", "RLSE"), "rate_limited"),
-    **dict.fromkeys(("UO", "UH", "OM"), "overload"),
-    **dict.fromkeys(("UF", "UC", "UR", "LR", "UPE", "URX"), "upstream_error"),
-    **dict.fromkeys(("NR", "NC", "DPE", "IH", "UAEX"), "gateway_error"),
-}
-"""What a response flag says of the outcome (Envoy access log documents)."""
-PRECEDENCE: Final = (
-    "client_abort",
-    "timeout",
-    "rate_limited",
-    "client_error",
-    "overload",
-    "upstream_error",
-    "gateway_error",
-)
 
 _TEXT: Final = re.compile(
     r'\[(?P<start_time>\d[^\]\s]*)\] "(?P<method>\S+) (?P<path>.*?) ?(?P<protocol>HTTP/\S+|-)"'
@@ -118,17 +99,17 @@ class Lines(Stateless):
         attempts = number(row.get(ATTEMPTS))
         code = status(row.get("response_code"))
         request = Request(
-            request_id=text(_top(row, REQUEST_IDS)),
+            request_id=text(first_told(row, *REQUEST_IDS)),
             started_at=time(row.get("start_time"), self._zone),
             duration_s=_milliseconds(row.get("duration")),
-            tenant=text(_top(row, TENANTS)),
-            route=route(text(_top(row, ROUTES))),
-            model=model(_top(row, MODELS)),
+            tenant=text(first_told(row, *TENANTS)),
+            route=route(text(first_told(row, *ROUTES))),
+            model=model(first_told(row, *MODELS)),
             priority=text(row.get("x-priority")),
             prompt_tokens=number(row.get("gen_ai.usage.input_tokens")),
             cached_tokens=number(row.get("gen_ai.usage.cached_input_tokens")),
             output_tokens=number(row.get("gen_ai.usage.output_tokens")),
-            ttft_s=_milliseconds(_top(row, TTFT)),
+            ttft_s=_milliseconds(first_told(row, *TTFT)),
             retries=None if attempts is None else max(attempts - 1, 0),
             status=code,
         )
@@ -138,51 +119,16 @@ class Lines(Stateless):
         if request.request_id:  # clients may send the id, so it is no proof by itself
             request.dedupe_key = f"{request.request_id} {request.started_at} {attempts}"
         if request.outcome is None:
-            request.outcome = _outcome(row, request.status)
+            request.outcome = outcome(row, request.status)
         if request.outcome == "rate_limited" and request.rate_limited_by is None:
-            request.rate_limited_by = _limiter(row)
+            request.rate_limited_by = limiter(row)
         return request
-
-
-def _top(row: Json, names: tuple[str, ...]) -> object:
-    """The first of some keys that has a value."""
-    return next((row[name] for name in names if text(row.get(name)) is not None), None)
 
 
 def _milliseconds(value: object) -> float | None:
     """A duration in seconds; a format such as `%DURATION%ms` prints the unit behind the number."""
     found = _WITH_UNIT.fullmatch(value) if isinstance(value, str) else None
     return number(found[1], UNITS[found[2]]) if found else number(value, 1e-3)
-
-
-def _flags(row: Json) -> set[str]:
-    return {flag.strip() for flag in (text(row.get("response_flags")) or "").split(",")}
-
-
-def _outcome(row: Json, code: int | None) -> str | None:
-    """What flags, details and status say together; None where the line has none of them.
-
-    A 200 with a flag is a stream that broke. Of a 5xx the flags say who made it.
-    """
-    flags = _flags(row)
-    details = text(row.get("response_code_details")) or ""
-    said = {FLAGS[flag] for flag in flags if flag in FLAGS}
-    if details == "downstream_remote_disconnect":
-        said.add("client_abort")
-    by_status = None if code is None or (code == 0 and said) else of_status(code)
-    if by_status == "upstream_error" and "gateway_error" in said:
-        by_status = None
-    elif by_status == "upstream_error" and not said and details and details != "via_upstream":
-        by_status = "gateway_error"
-    if by_status not in (None, "ok"):
-        said.add(by_status)
-    return next((word for word in PRECEDENCE if word in said), by_status)
-
-
-def _limiter(row: Json) -> str:
-    """Envoy's own limiters set a flag; what came through them was limited upstream."""
-    local = _flags(row) & {"RL", "RLSE"} or text(row.get("upstream_host")) is None
-    return "gateway" if local else "upstream"
 
 
 FORMAT = Format(

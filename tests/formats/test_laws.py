@@ -134,3 +134,41 @@ def test_the_order_of_keys_and_foreign_keys_tell_nothing(case: Case, seed: int) 
     lines = [reordered(line, seed) for line in case.log.read_bytes().splitlines()]
     got = run_case(case.log.parent.name, case.options(), None, b"\n".join(lines), said.get("near", NEAR))
     assert differences(case.wanted(), got, exact=True) == []
+
+
+def keys(line: bytes) -> list[str]:
+    """The keys of a line that is a JSON object."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return []
+    return list(found) if isinstance(found, dict) else []
+
+
+def without(line: bytes, key: str) -> bytes:
+    """A JSON line without one of its keys."""
+    return json.dumps({name: value for name, value in json.loads(line).items() if name != key}).encode()
+
+
+def prompt_of(line: dict[str, Any]) -> dict[str, Any]:
+    """What the record of a line tells of its prompt."""
+    record = line.get("record", {})
+    return {name: record[name] for name in ("prompt_tokens", "cached_tokens") if name in record}
+
+
+GATEWAYS = [
+    case for case in cases() if shelf()[case.log.parent.name].kind == "gateway" and not case.said().get("wrapper")
+]
+
+
+@pytest.mark.parametrize("case", GATEWAYS, ids=lambda case: f"{case.log.parent.name}/{case.log.stem}")
+def test_a_missing_key_makes_nothing_up(case: Case) -> None:
+    """Without any one of its keys a line tells less, or is none: no count of prompt tokens is new, and none is 0."""
+    lines = case.log.read_bytes().splitlines()
+    whole = {one["line"] - 1: prompt_of(one) for one in case.run() if one["outcome"] == "record" and "record" in one}
+    less = [(at, without(lines[at], key)) for at in whole for key in keys(lines[at])]
+    data = b"\n".join(line for _, line in less)
+    found = run_case(case.log.parent.name, case.options(), None, data) if less else []
+    assert [
+        line for (at, line), one in zip(less, found, strict=True) if not prompt_of(one).items() <= whole[at].items()
+    ] == []
