@@ -189,7 +189,7 @@ class Daemon:
             _log.error("the configuration was not reloaded: %s", error)
             self._shown.live.reload_ok = False
             return False
-        for key in ("listen", "state_dir"):
+        for key in ("state_dir",) if self._flags.listen else ("listen", "state_dir"):
             if getattr(config, key) != getattr(self._config, key):
                 _log.warning("%s has changed; that needs a restart", key)
         self._next = replace(config, listen=self._config.listen, state_dir=self._config.state_dir)

@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     flags = Flags(
         listen=_addresses(arguments.listen or []),
-        web_config=arguments.web_config,
+        web_config=arguments.web_config or None,  # exporters take an empty name for none
         telemetry_path=arguments.path,
         lifecycle=arguments.lifecycle,
         reset=arguments.reset,

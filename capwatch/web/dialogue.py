@@ -82,6 +82,7 @@ class Dialogue:
             yield b"".join(pieces)
         if keep:
             self._http.start_next_cycle()
+            self._head = False
             self._begun = bool(self._http.trailing_data[0])
 
     def _out(self, event: h11.Event) -> list[bytes]:

@@ -118,6 +118,16 @@ def test_requests_in_a_row_are_cut_one_by_one() -> None:
     assert (paths, talk.begun) == (["/a", "/b"], True)
 
 
+def test_nonsense_after_head_is_refused_in_words() -> None:
+    """What was asked before is over: the refusal has its body."""
+    talk = Dialogue()
+    talk.hear(request("HEAD", "/") + b"\0")
+    assert isinstance(talk.asked(), Asked)
+    assert b"yes" not in b"".join(talk.said(said(200, "yes"), keep=True))
+    assert isinstance(talk.asked(), Refused)
+    assert b"".join(talk.said(said(400, "no"), keep=False)).endswith(b"\r\n\r\nno\n")
+
+
 def test_an_answer_is_its_body_piece_by_piece() -> None:
     """However long a body is, it goes out whole, announced by its length."""
     talk, body = Dialogue(), bytes(range(256)) * 1000

@@ -6,7 +6,7 @@ import ipaddress
 import os
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Final, cast
 
 from capwatch.errors import ConfigError
@@ -37,18 +37,29 @@ def context(tls: Tls, file: str) -> tuple[ssl.SSLContext, str]:
     made.set_alpn_protocols(["http/1.1"])
     if not tls.prefer_server_cipher_suites:
         made.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
-    if older := [SUITES[name] for name in tls.cipher_suites if name not in MODERN]:
-        made.set_ciphers(":".join(older))
-    elif tls.cipher_suites:  # no suite of TLS 1.2 is no TLS 1.2
-        made.minimum_version = ssl.TLSVersion.TLSv1_3
-    for curve in tls.curve_preferences:
-        made.set_ecdh_curve(CURVES[curve])
+    _choose(made, tls, file)
     certificate = _content(tls.cert, tls.cert_file, file, "cert_file")
     _load_pair(made, certificate, _content(tls.key, tls.key_file, file, "key_file"), file)
     if tls.client_auth_type in _MODES:
         _load_authority(made, _content(tls.client_ca, tls.client_ca_file, file, "client_ca_file"), file)
         made.verify_mode = _MODES[tls.client_auth_type]
     return made, _refusal(made, certificate)
+
+
+def _choose(made: ssl.SSLContext, tls: Tls, file: str) -> None:
+    """Suites and curves; a policy of the machine may have taken some away from OpenSSL."""
+    try:
+        if older := [SUITES[name] for name in tls.cipher_suites if name not in MODERN]:
+            made.set_ciphers(":".join(older))
+        elif tls.cipher_suites:  # no suite of TLS 1.2 is no TLS 1.2
+            made.minimum_version = ssl.TLSVersion.TLSv1_3
+    except ssl.SSLError:
+        raise _error("OpenSSL has none of these here", file, "cipher_suites") from None
+    try:
+        for curve in tls.curve_preferences:
+            made.set_ecdh_curve(CURVES[curve])
+    except (ssl.SSLError, ValueError):
+        raise _error("OpenSSL does not have it here", file, "curve_preferences") from None
 
 
 def allowed(peer: ssl.SSLSocket, sans: tuple[str, ...]) -> bool:
@@ -73,14 +84,15 @@ def _content(text: str | None, path: str | None, file: str, key: str) -> bytes:
 
 
 def _load_pair(made: ssl.SSLContext, certificate: bytes, key: bytes, file: str) -> None:
-    with ExitStack() as stack:
-        certfile, keyfile = stack.enter_context(_lent(certificate)), stack.enter_context(_lent(key))
-        try:
+    try:
+        with _lent(certificate) as certfile, _lent(key) as keyfile:
             made.load_cert_chain(certfile, keyfile, password=lambda: b"")  # or OpenSSL would ask the terminal
-        except ssl.SSLError as error:
-            if error.reason == "KEY_VALUES_MISMATCH":
-                raise _error("the key does not belong to the certificate", file, "key_file") from None
-            raise _error(f"no certificate and its unencrypted key in PEM: {_said(error)}", file, "cert_file") from None
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise _error("the key does not belong to the certificate", file, "key_file") from None
+        raise _error(f"no certificate and its unencrypted key in PEM: {_said(error)}", file, "cert_file") from None
+    except OSError as error:
+        raise _error(f"OpenSSL cannot be given it: {error.strerror}", file, "cert_file") from None
 
 
 def _load_authority(made: ssl.SSLContext, content: bytes, file: str) -> None:

@@ -21,11 +21,11 @@ USERS = {"prometheus": "sesame", "alice": "rabbit"}
 """Passwords by user."""
 
 
-def documented(*, tls: Mapping[str, str] | None = None, users: bool = False) -> dict[str, Any]:
-    """A web configuration."""
+def documented(*, tls: Mapping[str, str] | None = None, users: bool = False, cost: int = 4) -> dict[str, Any]:
+    """A web configuration; ``cost`` is that of the hashes."""
     document: dict[str, Any] = {} if tls is None else {"tls_server_config": dict(tls)}
     if users:
-        document["basic_auth_users"] = {user: hashed(password) for user, password in USERS.items()}
+        document["basic_auth_users"] = {user: hashed(password, cost) for user, password in USERS.items()}
     return document
 
 

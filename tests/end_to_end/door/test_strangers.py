@@ -6,12 +6,14 @@ import os
 import signal
 import socket
 import subprocess
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
+from statistics import median
 
 import pytest
 import yaml
 
+from tests.bench.scrapes import HALF_OPEN, Target, repeated, rude
 from tests.end_to_end.command import COMMAND
 from tests.end_to_end.programs.process import free_port, until
 from tests.web.door.authority import Authority, basic
@@ -139,3 +141,19 @@ def _holds(process: int, number: signal.Signals) -> bool:
     """Whether the main thread of a process has blocked a signal."""
     status = Path(f"/proc/{process}/status").read_text()
     return bool(int(status.split("SigBlk:")[1].split()[0], 16) >> number - 1 & 1)
+
+
+@pytest.mark.parametrize("shut", [False, True], ids=["in the clear", "TLS and password"])
+def test_rude_clients_delay_no_scrape(tmp_path: Path, authority: Authority, shut: bool) -> None:
+    """Among 200 who never finish, 20 who read a byte a second, and four who try passwords, a scrape takes no second."""
+    document = documented(tls=TLS, users=True, cost=8) if shut else None
+    with guarded(tmp_path, authority, document) as found, ExitStack() as stack:
+        headers = {"Authorization": basic("prometheus", "sesame")} if shut else {}
+        target = Target(found.port, authority.client() if shut else None, headers)
+        target.seconds(1, anew=True)  # from now on it is known
+        for number, once in rude(target):
+            stack.enter_context(repeated(number, once))
+        until(lambda: len(list(Path(f"/proc/{found.process.pid}/fd").iterdir())) > HALF_OPEN, "they have come")
+        assert median(target.seconds(15, anew=True)) < 1.0
+        assert median(target.seconds(15, anew=False)) < 1.0
+        assert "Traceback" not in found.log

@@ -58,9 +58,9 @@ class Authority:
         subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
 
 
-def hashed(password: str) -> str:
-    """A bcrypt hash of the least cost there is."""
-    return bcrypt.hashpw(password.encode(), bcrypt.gensalt(4)).decode()
+def hashed(password: str, cost: int = 4) -> str:
+    """A bcrypt hash, by default of the least cost there is."""
+    return bcrypt.hashpw(password.encode(), bcrypt.gensalt(cost)).decode()
 
 
 def basic(user: str, password: str) -> str:

@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from capwatch.errors import ConfigError
 from capwatch.web import Door, Limits
@@ -342,6 +344,21 @@ def test_a_silent_client_does_not_delay_a_handshake(web: Path, authority: Author
             client.close()
     with serving(door=Door(str(web)), limits=Limits(head_s=0.5)) as address, closing(address.connect()) as client:
         assert client.ended()
+
+
+def test_any_bytes_instead_of_tls_are_survived(web: Path, authority: Authority) -> None:
+    """No stranger gets an answer in the clear, and the next client its scrape."""
+    with serving(door=Door(str(web))) as address:
+
+        @settings(max_examples=30)
+        @given(st.sampled_from([b"", b"\x16\x03\x01", b"\x16\x03\x01\x00\x05\x01", SCRAPE]), st.binary(max_size=99))
+        def survived(begin: bytes, rest: bytes) -> None:
+            with closing(address.connect()) as client, suppress(OSError):
+                client.say(begin + rest).line.shutdown(socket.SHUT_WR)
+                assert b"HTTP" not in client.line.recv(1000)
+
+        survived()
+        assert replace(address, tls=authority.client()).ask(SCRAPE).status == 200
 
 
 def test_a_file_that_cannot_be_used_is_refused_at_the_start(tmp_path: Path) -> None:
