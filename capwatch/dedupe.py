@@ -120,9 +120,9 @@ class Seen:
             self._remember(np.frombuffer(data, np.uint64), number)
         self._news = []
 
-    def save(self) -> dict[int, bytes]:
+    def save(self) -> list[tuple[int, bytes]]:
         """Segments by number, as bytes; closed ones stay the same between saves."""
-        return {number: segment.tobytes() for number, segment in self._segments.items()}
+        return [(number, segment.tobytes()) for number, segment in self._segments.items()]
 
     def load(self, saved: Iterable[tuple[int, bytes]]) -> None:
         """Remember again what `save` gave."""

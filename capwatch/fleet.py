@@ -106,6 +106,10 @@ class Fleet:
             known.state = state or _state(known.values)
         return News(pool, engine, known, preemptions, starts)
 
+    def live(self, pool: str) -> int:
+        """How many replicas of a pool are heard of."""
+        return sum(of == pool and replica.state != "unknown" for (of, _), replica in self._replicas.items())
+
     def expect(self, engines: Iterable[tuple[str, str]]) -> list[News]:
         """Know nothing of these (pool, engine), which are about to be asked; nor of any that was asked before."""
         asked = {key: replica for key, replica in self._replicas.items() if replica.patience == math.inf}

@@ -48,6 +48,10 @@ class Hearing:
         if sample.running is not None and sample.waiting is not None:
             book_measured(self._into, pool, engine, sample.at, sample.running + sample.waiting)
 
+    def live(self, pool: str) -> int:
+        """How many replicas of a pool are heard of."""
+        return self._fleet.live(pool)
+
     def expect(self, engines: Iterable[tuple[str, str]]) -> None:
         """Show these (pool, engine) as unknown until they are heard, see `Fleet.expect`."""
         self._book(self._fleet.expect(engines))

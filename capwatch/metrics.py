@@ -322,11 +322,17 @@ TOKENS_PER_MINUTE = _capacity(_GAUGE, "capwatch_tokens_per_minute", "pool direct
     "Prompt tokens (in, cached ones included) and output tokens (out) a minute, as quotas count them",
     direction=TOKEN_DIRECTIONS)
 BURST_P99_TO_MEDIAN_RATIO = _capacity(_GAUGE, "capwatch_burst_p99_to_median_ratio", "pool",
-    "99th percentile / median of the requests in each second")
+    "99th percentile / median of the requests in each second of the last week")
 BURST_LONGEST_SECONDS = _capacity(_GAUGE, "capwatch_burst_longest_seconds", "pool",
-    "Longest run of seconds with more than twice the median of requests")
+    "Longest run of seconds with more than twice the median of requests, last week")
 BURST_MAX_RAMP_RPS = _capacity(_GAUGE, "capwatch_burst_max_ramp_rps", "pool",
-    "Largest rise of the request rate from one second to the next")
+    "Largest rise of the request rate from one second to the next, last week")
+COST_BURST_P99_TO_MEDIAN_RATIO = _capacity(_GAUGE, "capwatch_cost_burst_p99_to_median_ratio", "pool",
+    "99th percentile / median of the cost that arrives in each second of the last week")
+COST_BURST_LONGEST_SECONDS = _capacity(_GAUGE, "capwatch_cost_burst_longest_seconds", "pool",
+    "Longest run of seconds with more than twice the median of cost, last week")
+COST_BURST_MAX_RAMP_REPLICA_SECONDS = _capacity(_GAUGE, "capwatch_cost_burst_max_ramp_replica_seconds", "pool",
+    "Largest rise of the cost that arrives from one second to the next, last week")
 OVERLOAD_SECONDS = _capacity(_COUNTER, "capwatch_overload_seconds_total", "pool",
     "Seconds in which more cost arrived than the replicas can work off in a second")
 RETRY_AMPLIFICATION_RATIO = _capacity(_GAUGE, "capwatch_retry_amplification_ratio", "pool",
@@ -338,6 +344,10 @@ BUDGET_OVERSUBSCRIPTION_RATIO = _capacity(_GAUGE, "capwatch_budget_oversubscript
     "Sum of the tenants' budgets / replicas; above 1 is a choice, not a fault")
 QUOTA_HEADROOM_RATIO = _capacity(_GAUGE, "capwatch_quota_headroom_ratio", "pool",
     "Share of the configured tokens per minute that is left; below 0 the quota is exceeded")
+QUOTA_EXHAUSTION_SECONDS = _capacity(_GAUGE, "capwatch_quota_exhaustion_seconds", "pool",
+    "Time until the configured tokens per minute are used up if the last hour's growth goes on; infinite without any")
+TENANT_FAIRNESS_RATIO = _capacity(_GAUGE, "capwatch_tenant_fairness_ratio", "pool",
+    "Jain's index of the tenants' shares of cost, last hour: 1 where all have the same, 1/n where one of n has all")
 USABLE_RPS = _capacity(_GAUGE, "capwatch_usable_rps", "pool routing",
     "Largest request rate that keeps the late share, with a queue for each replica (isolated) or one for all (pooled)",
     routing=ROUTINGS)
@@ -448,11 +458,7 @@ CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
 
 NOT_YET: Final = frozenset(
     {metric for metric in CATALOGUE.values() if metric.section in ("Drift", "GPU")}
-    | {
-        *(OLDEST_WAITING_SECONDS, BURST_P99_TO_MEDIAN_RATIO, BURST_LONGEST_SECONDS, BURST_MAX_RAMP_RPS),
-        *(OVERLOAD_SECONDS, BUDGET_WOULD_REJECT, BUDGET_OVERSUBSCRIPTION_RATIO, QUOTA_HEADROOM_RATIO),
-        *(CALIBRATION_AGE_SECONDS, CALIBRATION_ERROR_RATIO),
-    }
+    | {OLDEST_WAITING_SECONDS, CALIBRATION_AGE_SECONDS, CALIBRATION_ERROR_RATIO}
 )
 """Metrics whose names are promised, and that nothing measures yet."""
 

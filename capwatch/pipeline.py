@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from capwatch import cost, slo
-from capwatch.attempts import Attempts
 from capwatch.classes import Classified, Classifier
 from capwatch.config.schema import DEFAULT_POOL, Config
 from capwatch.dedupe import Seen as SeenIds
@@ -20,10 +19,10 @@ from capwatch.dialect import Decoded
 from capwatch.dialect.vocabulary import replica_name
 from capwatch.eventclock import FUTURE_S, EventClock
 from capwatch.hearing import Hearing
-from capwatch.joins import Joins
 from capwatch.labels import Labels, own
 from capwatch.ledger import CLASS, LASTING, POOL, SOURCE, Delta, Gathering, Names, Table, Totals
-from capwatch.load.tables import FLOW, PHASES
+from capwatch.load.tables import FLOW, OVERLOADED, PHASES
+from capwatch.memory import Memory
 from capwatch.meters import commits, coverage, files, rollup, shelf, sources
 from capwatch.meters.classes import COUNTS
 from capwatch.meters.costs import ABANDONED, COST
@@ -31,6 +30,7 @@ from capwatch.meters.requests import TOKENS
 from capwatch.meters.visits import VISITS
 from capwatch.record import Batch, Bools, Floats, Ints, zeroed
 from capwatch.seen import Groups, Meter, Seen
+from capwatch.watching import Watching
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,12 @@ class Pipeline:
             secret=secret,
             hash_tenants=hashed,
         )
-        self._ids = SeenIds(config.dedupe.window, None if kept else hash)
-        self._joins = Joins()
-        self._attempts = Attempts()
         self._kept = kept
         self._into = Gathering(self.names, natives=kept)
         self.engines = Hearing(self._into, self._time)
+        pools = {self.names.id(POOL.name, pool.name): pool for pool in self._classifier.pools}
+        ids = SeenIds(config.dedupe.window, None if kept else hash)
+        self._memory = Memory(ids, Watching(config, pools, self.engines.live))
         self.secret = secret
         self.pending = 0
         """Lines taken since the last freeze."""
@@ -107,7 +107,7 @@ class Pipeline:
             self._sweep()
         else:
             clocks = np.full(len(batch), self._time.reached(now))
-        repeated = self._ids.repeats(origin.source, batch.dedupe_key, clocks)
+        repeated = self._memory.ids.repeats(origin.source, batch.dedupe_key, clocks)
         lost = _lines_lost(decoded, repeated)
         self.pending += decoded.read
         for _, sample in decoded.samples:
@@ -120,8 +120,8 @@ class Pipeline:
         self._hold(origin, batch, np.flatnonzero(~repeated & ~counted), now)
         if not origin.counts or not len(batch):
             return
-        batch.numbers["retries"] = self._attempts.retries(origin.source, batch, rows, clocks)
-        joined = self._joins.join(batch, rows)
+        batch.numbers["retries"] = self._memory.attempts.retries(origin.source, batch, rows, clocks)
+        joined = self._memory.joins.join(batch, rows)
         classified = self._classifier.classify(origin.source, origin.pool, batch)
         of = classified.of
         charged = cost.of(batch, classified.prefill_rate[of], classified.decode_rate[of])
@@ -147,6 +147,7 @@ class Pipeline:
         if len(seen.batch):
             for meter in self.meters:
                 meter.measure(seen, self._into)
+            self._memory.watching.watch(seen, self._into)
         sources.overflow(self._into, self._labels.overflow)
         self._labels.overflow = {}
 
@@ -177,28 +178,22 @@ class Pipeline:
     def inherit(self, other: Pipeline) -> None:
         """Go on from another pipeline of the same names: what it gathered and has not frozen counts here."""
         other._into.add_to(self._into)
-        self.pending, self._joins, self._attempts = other.pending, other._joins, other._attempts
+        self.pending = other.pending
         self._time = other._time
         self.engines.inherit(other.engines)
-        self._ids.inherit(other._ids)
+        self._memory.inherit(other._memory)
 
     def news(self) -> Mapping[str, Any]:
         """What is remembered of single requests since the last call: it goes with the increments of `freeze`."""
-        return {
-            "ids": self._ids.news(),
-            "told": self._joins.news(),
-            "attempts": self._attempts.news(),
-            "fleet": self.engines.news(),
-        }
+        return {**self._memory.news(), "fleet": self.engines.news()}
 
     def absorb(self, delta: Delta, news: Mapping[str, Any]) -> None:
         """Remember what led to a delta that was frozen before a restart; `names` already holds its names."""
         nothing = (np.empty(0, np.int64), None)
         models, pools = (delta.sums.get(table.name, nothing)[0] for table in (TOKENS, COST))
         self._labels.absorb(_rows_of(TOKENS, models), _rows_of(COST, pools), delta.retired, delta.clock)
-        self._ids.absorb(news["ids"])
-        self._joins.absorb(news.get("told", ()))
-        self._attempts.absorb(news.get("attempts", ()))
+        self._memory.absorb(news)
+        self._memory.watching.repeat(delta)
         self.engines.absorb(news.get("fleet", ()))
         self._time.at = max(self.clock, delta.clock)
         told, at = delta.levels.get(sources.LAST_EVENT.name, nothing)
@@ -210,21 +205,17 @@ class Pipeline:
             "clock": self.clock,
             "newest": list(self._time.newest.items()),
             "labels": self._labels.save(),
-            "ids": list(self._ids.save().items()),
             "fleet": self.engines.save(),
-            "told": self._joins.save(),
-            "attempts": self._attempts.save(),
+            **self._memory.save(),
         }
 
-    def load(self, saved: Mapping[str, object]) -> None:
+    def load(self, saved: Mapping[str, Any]) -> None:
         """Remember again what `save` gave."""
-        self._time.at = saved["clock"]  # type: ignore[assignment]
-        self._time.newest = dict(saved["newest"])  # type: ignore[call-overload]
-        self._labels.load(saved["labels"])  # type: ignore[arg-type]
-        self._ids.load(saved["ids"])  # type: ignore[arg-type]
-        self.engines.load(saved["fleet"])  # type: ignore[arg-type]
-        self._joins.load(saved.get("told", ()))  # type: ignore[arg-type]
-        self._attempts.load(saved.get("attempts", ()))  # type: ignore[arg-type]
+        self._time.at = saved["clock"]
+        self._time.newest = dict(saved["newest"])
+        self._labels.load(saved["labels"])
+        self.engines.load(saved["fleet"])
+        self._memory.load(saved)
 
     def _begin(self, config: Config) -> None:
         """Series of capwatch itself and of pools start at 0, so that a rate sees their first step."""
@@ -234,7 +225,8 @@ class Pipeline:
         pools = self._pools = np.array([self.names.id(POOL.name, pool.name) for pool in self._classifier.pools])
         classes = self._classes = np.array([self.names.id(CLASS.name, name) for name in self._classifier.classes])
         both = COUNTS.pack(np.repeat(pools, len(classes)), np.tile(classes, len(pools)))
-        for table, keys in ((FLOW, pools), (PHASES, pools), (VISITS, pools), (ABANDONED, pools), (COUNTS, both)):
+        started = (FLOW, PHASES, VISITS, ABANDONED, OVERLOADED)
+        for table, keys in (*((table, pools) for table in started), (COUNTS, both)):
             into.add(table, keys, *(np.zeros(len(keys)) for _ in table.columns))
 
     def _note(self, source: int, decoded: Decoded, now: float) -> None:
@@ -265,15 +257,14 @@ class Pipeline:
         """Keep requests that are not counted here for the rows that count them."""
         rows = rows[batch.event_at[rows] <= now + FUTURE_S]
         if len(rows):
-            self._joins.hold(batch, rows)
+            self._memory.joins.hold(batch, rows)
             classified = self._classifier.classify(origin.source, origin.pool, batch)
             pool = self._pools[classified.pool[classified.of]]
             coverage.book_records(self._into, batch, rows[~batch.part[rows]], pool)
 
     def _sweep(self) -> None:
         """Retire what the clock says is silent, before it is heard of again: who returns starts anew."""
-        self._joins.expire(self.clock)
-        self._attempts.expire(self.clock)
+        self._memory.expire(self.clock)
         self._labels.sweep(self.clock)
         if self._labels.retired:
             rollup.retire(self.names, self._labels.retired)
@@ -284,7 +275,9 @@ class Pipeline:
 def empty(meters: Sequence[Meter], *, natives: bool = True) -> Totals:
     """Totals without anything in them, with the tables of these meters."""
     tables = [table for meter in meters for table in meter.tables]
-    return Totals(tables, [sketch for meter in meters for sketch in meter.sketches], natives=natives)
+    sketches = [sketch for meter in meters for sketch in meter.sketches]
+    followers = [follower() for meter in meters for follower in meter.followers]
+    return Totals(tables, sketches, followers, natives=natives)
 
 
 def _rows_of(table: Table, keys: Ints) -> Iterable[tuple[int, int, int]]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import numpy as np
 
 from capwatch.cost import Cost
-from capwatch.ledger import Gathering, Sketch, Table, Totals
+from capwatch.ledger import Follower, Gathering, Sketch, Table, Totals
 from capwatch.ledger.series import Series
 from capwatch.record import Batch, Bools, Floats, Ints, zeroed
 
@@ -17,6 +17,10 @@ ROLLUP_S: Final = 300.0
 """Length of a rollup's slot."""
 ROLLUP_SLOTS: Final = 4
 """The slot that is filling and the three before: a record may be fifteen minutes late for its rollup."""
+
+
+MOST_S: Final = 1200
+"""Residence at which a second may be closed: 26 minutes are kept, of which windows look at the last five."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,15 @@ class Seen:
         """The pool of each request."""
         return self.groups.pool[self.groups.of]
 
+    @property
+    def arrived_at(self) -> Floats:
+        """When each request arrived (s, epoch); where that is not told its event time, and `MOST_S` before it at most.
+
+        What lasts longer counts as arrived that long before its end: its second may be closed already.
+        """
+        started = self.batch["started_at"]
+        return np.where(np.isnan(started), self.event_at, np.maximum(started, self.event_at - MOST_S))
+
     def take(self, rows: Ints) -> Seen:
         """Some of the requests; the groups stay as they are."""
         columns = {name: getattr(self, name)[rows] for name in ("verdict", "event_at", "slot", "rollup_slot", "timely")}
@@ -91,6 +104,7 @@ class Meter(Protocol):
 
     tables: Sequence[Table]
     sketches: Sequence[Sketch]
+    followers: Sequence[Callable[[], Follower]]
 
     def measure(self, seen: Seen, into: Gathering) -> None:
         """Gather what a batch adds."""

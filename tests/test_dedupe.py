@@ -54,7 +54,7 @@ def test_no_window_no_repeats() -> None:
     before = Seen(HOUR)
     repeats(before, "a")
     seen = Seen(0.0)
-    seen.load(before.save().items())
+    seen.load(before.save())
     seen.absorb(before.news())
     assert [repeats(seen, "a"), repeats(seen, "a")] == [[False], [False]]
 
@@ -65,7 +65,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = Seen(HOUR)
     for segment in range(4):
         repeats(seen, *(f"{segment}.{n}" for n in range(4)), clock=NOW + segment * 300)
-    assert sum(map(len, seen.save().values())) == 8 * 8
+    assert sum(len(data) for _, data in seen.save()) == 8 * 8
     assert repeats(seen, "0.0", "3.0", clock=NOW + 900) == [False, True]
 
 
@@ -113,7 +113,7 @@ def test_a_restart_forgets_nothing(batches: list[list[str | None]], saved: int, 
     for i, ids in enumerate(batches[:saved]):
         repeats(before, *ids, clock=NOW + i * 200)
     before.news()
-    again.load(before.save().items())
+    again.load(before.save())
     for i, ids in enumerate(batches[saved : saved + absorbed], start=saved):
         repeats(before, *ids, clock=NOW + i * 200)
     again.absorb(before.news())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from capwatch.record import Floats
+from capwatch.record import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def bursts(counts: Floats) -> Bursts | None:
     usual = median or float(counts.mean())
     return Bursts(
         p99_to_usual=quantile(counts, 0.99) / usual if usual else None,
-        longest_s=_longest(counts > 2 * usual),
+        longest_s=longest(counts > 2 * usual),
         max_ramp=max(0.0, float(np.diff(counts).max(initial=0.0))),
         usual=usual,
         by_mean=not median,
@@ -62,6 +62,17 @@ def quantile(values: Floats, q: float) -> float:
     """
     rank = min(len(values) - 1, int(q * len(values)))
     return float(np.partition(values, rank)[rank])
+
+
+def weighted(values: Floats, counts: Ints, q: float) -> float:
+    """The same quantile of values that occur so often: ``values[m]`` ascending, ``counts[m]`` with a sum n ≥ 1.
+
+    >>> weighted(np.array([3.0, 7.0]), np.array([99, 1]), 0.99), weighted(np.array([3.0, 7.0]), np.array([99, 1]), 0.5)
+    (7.0, 3.0)
+    """
+    ends = np.cumsum(counts)
+    rank = min(int(ends[-1]) - 1, int(q * int(ends[-1])))
+    return float(values[np.searchsorted(ends, rank, side="right")])
 
 
 def distorted(factor: float, burst: float, window: float) -> float:
@@ -96,7 +107,11 @@ def retry_amplification(attempts: float, requests: float) -> float | None:
     return attempts / requests if requests else None
 
 
-def _longest(over: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:
-    """The longest run of True."""
+def longest(over: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:
+    """The longest run of True.
+
+    >>> longest(np.array([True, False, True, True]))
+    2
+    """
     edges = np.flatnonzero(np.diff(np.concatenate([[False], over, [False]])))
     return int(np.max(edges[1::2] - edges[::2], initial=0))

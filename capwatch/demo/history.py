@@ -103,6 +103,7 @@ class ForLife:
     def __init__(self, meter: Meter) -> None:
         self.tables: Sequence[Table] = meter.tables
         self.sketches: Sequence[Sketch] = meter.sketches
+        self.followers = meter.followers
         self._meter = meter
 
     def measure(self, seen: Seen, into: Gathering) -> None:

@@ -152,9 +152,9 @@ class Writer:
         for row, labels in zip(rows.tolist(), self._labels(series, rows), strict=True):
             values = series.values[row].tolist()
             family.lines[row] = "".join(
-                f"{head}{labels}{tail}{value!r}\n"
+                f"{head}{labels}{tail}{value!r}\n" if value < math.inf else f"{head}{labels}{tail}+Inf\n"
                 for head, tail, value in zip(heads, tails, values, strict=True)
-                if value == value  # noqa: PLR0124 - NaN is an absent sample; totals are never infinite
+                if value == value  # noqa: PLR0124 - NaN is an absent sample
             )
         self.rendered += len(rows)
         family.text = "".join(family.lines).encode()

@@ -17,7 +17,7 @@ from capwatch.ledger.table import (
     Sketch,
     Table,
 )
-from capwatch.ledger.totals import Closed, Sums, Totals
+from capwatch.ledger.totals import Closed, Follower, Sums, Totals
 
 __all__ = [
     "BOUND",
@@ -35,6 +35,7 @@ __all__ = [
     "Axis",
     "Closed",
     "Delta",
+    "Follower",
     "Gathering",
     "Keys",
     "Names",

@@ -21,9 +21,9 @@ def of_pairs(keys: Keys, packed: Ints, pairs: Iterable[tuple[int, int]]) -> Bool
 
 
 def of_names(keys: Keys, packed: Ints, axis: str, gone: Iterable[int]) -> Bools:
-    """Which keys belong to one of these routes and to no tenant, or to one of these engines; names of others stay."""
-    owner = {ROUTE.name: ROUTE, ENGINE.name: ENGINE}.get(axis)
-    if owner is None or owner not in keys.axes or TENANT in keys.axes:
+    """Which keys belong to one of these tenants or routes, and to none of the other of the two, or to these engines."""
+    owner = {TENANT.name: TENANT, ROUTE.name: ROUTE, ENGINE.name: ENGINE}.get(axis)
+    if owner is None or {TENANT, ROUTE, ENGINE}.intersection(keys.axes) != {owner}:
         return np.zeros(len(packed), np.bool_)
     return np.isin(keys.ids(packed, owner), np.array([*gone], np.int64))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -70,14 +70,40 @@ class Closed:
     cells: Cells
 
 
+class Follower(Protocol):
+    """Looks at the slots of a table as they close, in order, and remembers what it likes. Plain values, by part."""
+
+    name: str
+    """Its own."""
+    table: str
+    """The table that it follows."""
+
+    def close(self, slot: int, sums: Sums) -> None:
+        """Take a slot that has closed; one without any row never does."""
+
+    def save(self) -> Mapping[str, Any]:
+        """Everything by part, so that what did not change is equal to what it was."""
+
+    def load(self, parts: Mapping[str, Any]) -> None:
+        """Take over what `save` gave."""
+
+
 class Totals:
     """All tables and sketches of the meters, with the clock and the names that go with them.
 
     Not safe for several threads: whoever shares one guards it.
     """
 
-    def __init__(self, tables: Iterable[Table], sketches: Iterable[Sketch], *, natives: bool = True) -> None:
+    def __init__(
+        self,
+        tables: Iterable[Table],
+        sketches: Iterable[Sketch],
+        followers: Iterable[Follower] = (),
+        *,
+        natives: bool = True,
+    ) -> None:
         """Nothing has happened yet; ``natives`` False where no native histograms will be asked for."""
+        self.followers = {follower.name: follower for follower in followers}
         self.tables = {table.name: table for table in (*tables, RETIRED)}
         self.sketches = {sketch.name: sketch for sketch in sketches}
         self.clock = 0.0
@@ -209,6 +235,8 @@ class Totals:
             parts |= {f"recent/{name}/{slot}": list(cells) for slot, cells in window.slices().items()}
         for name, rolling in self._rolling.items():
             parts |= {f"rolling/{name}/{slot}": list(cells.arrays()) for slot, cells in rolling.items()}
+        for name, follower in self.followers.items():
+            parts |= {f"follower/{name}/{part}": value for part, value in follower.save().items()}
         for number, one in enumerate(self.closed):
             parts[f"closed/{one.table}/{one.slot}/{number}"] = [one.sums.keys, one.sums.values, *one.cells.arrays()]
         return parts
@@ -232,6 +260,9 @@ class Totals:
                 sums = Sums(part[1].shape[1])
                 sums.add(*part[:2])
                 self.closed.append(Closed(table, int(slot), sums, Cells(*part[2:])))
+        for name, follower in self.followers.items():
+            head = f"follower/{name}/"
+            follower.load({key.removeprefix(head): part for key, part in parts.items() if key.startswith(head)})
         # Windows open at the saved clock, so that no slice is too old for one that has not begun.
         self.clock = parts["clock"]
         for name in self._recent:

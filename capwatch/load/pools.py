@@ -87,6 +87,11 @@ class Load:
         return queueing.variability(1.0 if ca2 is None else ca2, 1.0 if cs2 is None else cs2)
 
     @property
+    def tokens_per_minute(self) -> float:
+        """Prompt and output tokens a minute."""
+        return (self.work["prompt_tokens"] + self.work["output_tokens"]) / self.length * 60
+
+    @property
     def tokens(self) -> float | None:
         """Mean tokens of a request, prompt + output."""
         charged = self.work["charged"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from capwatch.capacity import sizing, slots
-from capwatch.capacity.budget import oversubscription
 from capwatch.capacity.work import capacity, utilisation
 from capwatch.config.schema import Pool
 from capwatch.load.pools import Load
@@ -74,8 +73,3 @@ def stages(load: Load) -> Mapping[str, float]:
     if "model" not in found and load.replicas is not None and load.mean_cost:
         found["model"] = capacity(load.replicas, load.mean_cost) * load.pool.target_utilisation
     return found
-
-
-def oversubscribed(load: Load, rates: float) -> float | None:
-    """Σ budgets over the replicas."""
-    return oversubscription([rates], load.replicas) if load.replicas and rates else None

@@ -6,11 +6,9 @@ from typing import Final
 
 from capwatch import metrics as m
 from capwatch.fleet import GAUGES
-from capwatch.ledger import ENGINE, POOL, Axis, Keys, Sketch, Table
+from capwatch.ledger import ENGINE, POOL, TENANT, Axis, Keys, Sketch, Table
+from capwatch.seen import MOST_S
 from capwatch.sketch import SLICE, SLICES
-
-MOST_S: Final = 1200
-"""Residence beyond which a request counts as arrived this long before its end: its second may be closed already."""
 
 POOLS = Keys((POOL,))
 FLOW = Table((POOL,), "flow", ("arrivals", "departures"))
@@ -46,3 +44,5 @@ MEASURED = Table((POOL, ENGINE), "measured", ("requests", "samples"), slot_s=SLI
 """Requests waiting or running in each engine replica, summed over its samples of the last five minutes."""
 ENGINES = Table((POOL, ENGINE), "engines", (*GAUGES, "state"), level=True)
 """What each replica last told."""
+OVERLOADED = Table((POOL,), "overloaded", ("seconds",))
+REFUSED = Table((TENANT,), "would_reject", ("requests",))

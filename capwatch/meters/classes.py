@@ -25,6 +25,7 @@ class Classes:
 
     tables = (COUNTS, TIMES)
     sketches = (BY_CLASS,)
+    followers = ()
 
     def measure(self, seen: Seen, into: Gathering) -> None:
         """Count every request; time those that tell times."""

@@ -21,6 +21,7 @@ class Commits:
 
     tables = (RESETS,)
     sketches = ()
+    followers = ()
 
     def measure(self, seen: Seen, into: Gathering) -> None:
         """Requests tell nothing of it."""

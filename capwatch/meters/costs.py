@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from capwatch import metrics as m
+from capwatch.capacity.balance import fairness
 from capwatch.config.schema import Config
 from capwatch.ledger import OTHER, POOL, ROUTE, TENANT, Gathering, Keys, Table, Totals
 from capwatch.ledger.series import Series, plain, seldom, spread
@@ -27,6 +28,7 @@ class Costs:
 
     tables = (COST, ABANDONED, SHARES)
     sketches = ()
+    followers = ()
 
     def measure(self, seen: Seen, into: Gathering) -> None:
         """Charge the requests that tell token counts."""
@@ -46,21 +48,24 @@ class Costs:
         yield plain(m.PREFILL_SAVED_REPLICA_SECONDS, COST, keys, seldom(values[:, 2]))
         keys, values = totals.rows(ABANDONED)
         yield plain(m.ABANDONED_REPLICA_SECONDS, ABANDONED, keys, values)
-        yield self._shares(totals)
+        yield from self._shares(totals)
 
     @staticmethod
-    def _shares(totals: Totals) -> Series:
-        """The dearest tenants' shares of each pool's cost; `other` counts in the whole but is nobody."""
+    def _shares(totals: Totals) -> Iterable[Series]:
+        """The dearest tenants' shares of each pool's cost, and how even they are; `other` counts but is nobody."""
         keys, values = totals.window(SHARES)
         pools, tenants = SHARES.unpack(keys)
         shown = np.unique(pools)
-        shares = np.full((len(shown), len(m.RANKS)), np.nan)
+        shares, even = np.full((len(shown), len(m.RANKS)), np.nan), np.full(len(shown), np.nan)
         for row, pool in enumerate(shown):
             costs = values[pools == pool, 0]
-            named = np.sort(costs[tenants[pools == pool] != OTHER])[::-1][: len(m.RANKS)]
+            named = np.sort(costs[tenants[pools == pool] != OTHER])[::-1]
             if costs.sum() > 0:
-                shares[row, : len(named)] = named / costs.sum()
-        return spread(m.TENANT_SHARE_RATIO, _BY_POOL, shown, shares, m.RANKS)
+                ranked = named[: len(m.RANKS)] / costs.sum()
+                shares[row, : len(ranked)] = ranked
+                even[row] = fairness(named) or np.nan
+        yield spread(m.TENANT_SHARE_RATIO, _BY_POOL, shown, shares, m.RANKS)
+        yield plain(m.TENANT_FAIRNESS_RATIO, _BY_POOL, shown, even)
 
 
 def METER(config: Config) -> Costs:  # noqa: ARG001, N802 - the shelf's word

@@ -30,6 +30,7 @@ class Coverage:
 
     tables = (COVER,)
     sketches = ()
+    followers = ()
 
     def measure(self, seen: Seen, into: Gathering) -> None:
         """Count requests, and those that engines served."""

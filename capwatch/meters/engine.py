@@ -35,6 +35,7 @@ class Engines:
 
     tables = (ENGINES, COUNTS, RECOMPUTED)
     sketches = ()
+    followers = ()
 
     def measure(self, seen: Seen, into: Gathering) -> None:
         """Requests tell nothing of it."""

@@ -34,6 +34,7 @@ class Files:
 
     tables = (FILES, LOST)
     sketches = ()
+    followers = ()
 
     def measure(self, seen: Seen, into: Gathering) -> None:
         """Requests tell nothing of files."""

@@ -12,7 +12,7 @@ from capwatch.config.schema import Config
 from capwatch.ledger import Gathering, Totals
 from capwatch.ledger.series import Series, plain, spread
 from capwatch.load import flight
-from capwatch.load.tables import FLOW, MEASURED, MOST_S, PHASES, POOLS, RECENT, RESIDENCE, SECONDS
+from capwatch.load.tables import FLOW, MEASURED, PHASES, POOLS, RECENT, RESIDENCE, SECONDS
 from capwatch.record import PHASE_FIELDS, Batch, Floats, zeroed
 from capwatch.seen import Seen
 from capwatch.sketch import index, pack
@@ -26,6 +26,7 @@ class Flow:
 
     tables = (FLOW, PHASES, RECENT, SECONDS, MEASURED)
     sketches = (RESIDENCE,)
+    followers = ()
 
     def measure(self, seen: Seen, into: Gathering) -> None:
         """Add residence by phase; arrivals count when the request finishes."""
@@ -43,11 +44,9 @@ class Flow:
 
     @staticmethod
     def _seconds(seen: Seen, into: Gathering) -> None:
-        started = seen.batch["started_at"]
-        started = np.where(np.isnan(started), seen.event_at, np.maximum(started, seen.event_at - MOST_S))
         pool = seen.pool[seen.timely]
         nothing, one = np.zeros(len(pool)), np.ones(len(pool))
-        came, went = (np.floor(times[seen.timely]).astype(np.int64) for times in (started, seen.event_at))
+        came, went = (np.floor(times[seen.timely]).astype(np.int64) for times in (seen.arrived_at, seen.event_at))
         into.add_slots(SECONDS, came, pool, one, nothing, seen.cost.total[seen.timely])
         into.add_slots(SECONDS, went, pool, nothing, one, nothing)
 

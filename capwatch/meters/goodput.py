@@ -23,6 +23,7 @@ class Goodput:
 
     tables = (GOODPUT,)
     sketches = ()
+    followers = ()
 
     def measure(self, seen: Seen, into: Gathering) -> None:
         """Count each request under its verdict; a pair's keys are those of `PAIR` with the verdict behind."""

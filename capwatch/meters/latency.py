@@ -66,6 +66,7 @@ class Latency:
 
     tables = (SUMS, HISTOGRAMS, SPLITS)
     sketches = (BY_PAIR, BY_ROUTE)
+    followers = ()
 
     def __init__(self, config: Config) -> None:
         bounds = {

@@ -26,6 +26,7 @@ class Pools:
 
     tables = (WORK, ARRIVED)
     sketches = ()
+    followers = ()
 
     def __init__(self, config: Config) -> None:
         self._config = config

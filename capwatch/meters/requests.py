@@ -21,6 +21,7 @@ class Requests:
 
     tables = (REQUESTS, TOKENS)
     sketches = ()
+    followers = ()
 
     def measure(self, seen: Seen, into: Gathering) -> None:
         """Count every request; add up the tokens of those that tell them."""

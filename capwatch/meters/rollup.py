@@ -41,6 +41,7 @@ class Rollup:
 
     tables = (ROLLUPS,)
     sketches = (SKETCHES,)
+    followers = ()
 
     def measure(self, seen: Seen, into: Gathering) -> None:
         """Add each request to its combination's cell of five minutes."""

@@ -21,6 +21,7 @@ class Routes:
 
     tables = (RETRIES, UNCAPPED)
     sketches = ()
+    followers = ()
 
     def measure(self, seen: Seen, into: Gathering) -> None:
         """Add up what the log tells."""

@@ -28,6 +28,7 @@ class Sources:
 
     tables = (LINES, DROPS, RECORDS, LAST_EVENT, OVERFLOW, DUPLICATES)
     sketches = ()
+    followers = ()
 
     def measure(self, seen: Seen, into: Gathering) -> None:
         """Count finished requests without token counts."""

@@ -30,6 +30,7 @@ class Visits:
 
     tables = (VISITS,)
     sketches = ()
+    followers = ()
 
     def measure(self, seen: Seen, into: Gathering) -> None:
         """Add the visits of each request."""

@@ -195,6 +195,15 @@ def test_an_absent_sample_is_no_line() -> None:
     assert [line for line in lines if "NaN" in line or line.startswith("capwatch_queue_seconds")] == []
 
 
+def test_infinity_is_spelt_as_both_formats_want_it() -> None:
+    """A wait without end, as the queue formulas have it, and it stays parseable."""
+    keys = Keys((TENANT,))
+    series = plain(m.EXPECTED_WAIT_SECONDS, keys, np.array([0]), np.array([np.inf]))
+    page = Writer(Names()).page([series], openmetrics=False).decode()
+    assert page.splitlines()[-1] == 'capwatch_expected_wait_seconds{tenant="unknown"} +Inf'
+    assert [sample.value for family in prometheus_families(page) for sample in family.samples] == [float("inf")]
+
+
 def test_families_stand_in_the_order_of_the_catalogue() -> None:
     """Each once, with its help and type before it."""
     heads = [line.split()[2] for line in page(spine()).splitlines() if line.startswith("# TYPE")]

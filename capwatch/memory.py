@@ -1,0 +1,71 @@
+"""What a pipeline remembers of single requests, beside all that it adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from capwatch.attempts import Attempts
+from capwatch.dedupe import Seen
+from capwatch.joins import Joins
+from capwatch.watching import Watching
+
+
+class Part(Protocol):
+    """One of those who remember. What they give and take are plain values; `()` is nothing."""
+
+    def news(self) -> object:
+        """What changed since the last call."""
+
+    def absorb(self, news: Any) -> None:
+        """Remember what `news` gave before a restart."""
+
+    def save(self) -> object:
+        """Everything."""
+
+    def load(self, saved: Any) -> None:
+        """Remember again what `save` gave."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """Ids seen, engine records held, failed attempts, and those who watch."""
+
+    ids: Seen
+    watching: Watching
+    joins: Joins = field(default_factory=Joins)
+    attempts: Attempts = field(default_factory=Attempts)
+
+    def _parts(self) -> dict[str, Part]:
+        return {"ids": self.ids, "told": self.joins, "attempts": self.attempts, "watching": self.watching}
+
+    def news(self) -> Mapping[str, object]:
+        """What changed since the last call."""
+        return {name: part.news() for name, part in self._parts().items()}
+
+    def absorb(self, news: Mapping[str, Any]) -> None:
+        """Remember what `news` gave before a restart."""
+        for name, part in self._parts().items():
+            part.absorb(news.get(name, ()))
+
+    def save(self) -> Mapping[str, object]:
+        """Everything."""
+        return {name: part.save() for name, part in self._parts().items()}
+
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Remember again what `save` gave."""
+        for name, part in self._parts().items():
+            part.load(saved.get(name, ()))
+
+    def inherit(self, other: Memory) -> None:
+        """Go on from the memory of a pipeline with another configuration."""
+        self.joins, self.attempts = other.joins, other.attempts
+        self.ids.inherit(other.ids)
+        self.watching.inherit(other.watching)
+
+    def expire(self, clock: float) -> None:
+        """Forget what is over at this event time (s, epoch); ids go by themselves."""
+        self.joins.expire(clock)
+        self.attempts.expire(clock)
+        self.watching.expire(clock)
