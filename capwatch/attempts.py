@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from capwatch.dedupe import digest
-from capwatch.record import MISSING, OUTCOMES, Batch, Floats, Ints
+from capwatch.record import MISSING, OUTCOMES, Batch, Bools, Floats, Ints
 
 AGAIN_S: Final = 300.0
 """A retry comes so soon after the failure, in event time: clients back off for seconds, and gateways try at once."""
@@ -37,16 +37,16 @@ class Attempts:
         self._failed: dict[int, Failure] = {}
         self._news: dict[int, Failure | None] = {}
 
-    def retries(self, source: str, batch: Batch, rows: Ints, clocks: Floats) -> Floats:
-        """float64[len(batch)] retries to count for each row, NaN where nothing is known; ``rows`` are those that count.
+    def retries(self, source: str, batch: Batch, rows: Ints, clocks: Floats) -> tuple[Floats, Bools]:
+        """(retries to count for each row of the batch, NaN where nothing is known; whether it tries again itself).
 
-        ``clocks`` has the event clock (s, epoch) that each row of the batch meets.
+        ``rows`` are those that count; ``clocks`` has the event clock (s, epoch) that each row of the batch meets.
         """
         told = batch["retries"]
         failed = np.isin(batch.outcome[rows], list(FAILED))
         if not self._failed and not failed.any():
-            return told
-        found = told.copy()
+            return told, np.zeros(len(batch), np.bool_)
+        found, again = told.copy(), np.zeros(len(batch), np.bool_)
         for row, fails in zip(rows.tolist(), failed.tolist(), strict=True):
             group = batch.attempt_group[row]
             if group is None or group in MISSING:
@@ -57,14 +57,14 @@ class Attempts:
             if before is not None and clock - before[0] <= AGAIN_S:
                 tries = before[1] + 1
                 counted = max(before[2], tries, alone)
-                found[row] = counted - before[2]
+                found[row], again[row] = counted - before[2], True
             else:
                 tries, counted = 0.0, alone
             if fails:
                 self._put(key, (clock, tries, counted))
             elif before is not None:
                 self._news[key] = None
-        return found
+        return found, again
 
     def _put(self, key: int, failure: Failure) -> None:
         self._failed.pop(key, None)  # the last failure is the newest

@@ -120,7 +120,7 @@ class Pipeline:
         self._hold(origin, batch, np.flatnonzero(~repeated & ~counted), now)
         if not origin.counts or not len(batch):
             return
-        batch.numbers["retries"] = self._memory.attempts.retries(origin.source, batch, rows, clocks)
+        batch.numbers["retries"], again = self._memory.attempts.retries(origin.source, batch, rows, clocks)
         joined = self._memory.joins.join(batch, rows)
         classified = self._classifier.classify(origin.source, origin.pool, batch)
         of = classified.of
@@ -139,6 +139,7 @@ class Pipeline:
             slot=timed.slot,
             rollup_slot=timed.rollup_slot,
             timely=timed.timely,
+            again=again,
         )
         joined = joined[timed.rollup_slot[joined] > LASTING]
         coverage.book_joined(self._into, seen.pool[joined], seen.event_at[joined])

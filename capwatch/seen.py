@@ -72,6 +72,8 @@ class Seen:
     """Slot of five minutes, or `LASTING` for what is too late or too early for its rollup."""
     timely: Bools
     """False where the record is too late for the window or too far ahead of the clock."""
+    again: Bools
+    """Whether it tries again what an earlier row of its group failed at."""
 
     @property
     def pool(self) -> Ints:
@@ -89,7 +91,10 @@ class Seen:
 
     def take(self, rows: Ints) -> Seen:
         """Some of the requests; the groups stay as they are."""
-        columns = {name: getattr(self, name)[rows] for name in ("verdict", "event_at", "slot", "rollup_slot", "timely")}
+        columns = {
+            name: getattr(self, name)[rows]
+            for name in ("verdict", "event_at", "slot", "rollup_slot", "timely", "again")
+        }
         return replace(
             self,
             batch=self.batch.take(rows),

@@ -23,7 +23,7 @@ WORK = Table(
     (POOL,),
     "work",
     (
-        *("requests", "attempts", "charged", "cost", "cost_squared", "prompt_tokens", "output_tokens"),
+        *("requests", "resent", "retries", "charged", "cost", "cost_squared", "prompt_tokens", "output_tokens"),
         *("served", "served_s", "waited", "late"),
     ),
     slot_s=SLICE,
@@ -31,9 +31,9 @@ WORK = Table(
 )
 """What the requests that finished in each slice asked for.
 
-requests, and attempts with their retries, response-cache hits apart; charged: those that tell tokens, their cost
-(replica-seconds) and its square, and their tokens; served: those that tell prefill and decode, and the seconds of both;
-waited: those that tell their wait, and how many of them waited longer than the budget.
+requests, response-cache hits apart, those of them that only try again, and retries; charged: those that tell tokens,
+their cost (replica-seconds) and its square, and their tokens; served: those that tell prefill and decode, and the
+seconds of both; waited: those that tell their wait, and how many of them waited longer than the budget.
 """
 MILLISECOND = Axis("millisecond", 15)
 STRETCHES: Final = 3

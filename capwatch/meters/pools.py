@@ -39,7 +39,8 @@ class Pools:
         served, waited = (batch["prefill_s"] + batch["decode_s"])[rows], batch["queue_s"][rows]
         columns: dict[str, Floats | Bools] = {
             "requests": np.ones(len(rows)),
-            "attempts": 1.0 + zeroed(batch["retries"][rows]),
+            "resent": seen.again[rows],
+            "retries": zeroed(batch["retries"][rows]),
             "charged": ~np.isnan(cost),
             "cost": cost,
             "cost_squared": cost**2,
@@ -75,6 +76,11 @@ def _tokens(load: Load) -> Iterator[float]:
         yield load.work[name] / load.length * 60
 
 
+def _amplification(load: Load) -> float | None:
+    unique = load.work["requests"] - load.work["resent"]
+    return retry_amplification(unique + load.work["retries"], unique)
+
+
 def _imbalance(load: Load) -> float | None:
     running = load.engines["running"]
     return imbalance(running[~np.isnan(running)])
@@ -93,7 +99,7 @@ SHOWN: Final[Mapping[m.Metric, Gauge]] = {
     m.EXPECTED_WAIT_SECONDS: waiting.expected,
     m.LATE_SHARE_RATIO: waiting.late,
     m.TOKENS_PER_MINUTE: _tokens,
-    m.RETRY_AMPLIFICATION_RATIO: lambda load: retry_amplification(load.work["attempts"], load.work["requests"]),
+    m.RETRY_AMPLIFICATION_RATIO: _amplification,
     m.USABLE_RPS: promises.usable,
     m.LOAD_IMBALANCE_RATIO: _imbalance,
     m.BACKLOG_TOKENS: waiting.backlog,

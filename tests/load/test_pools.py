@@ -180,3 +180,13 @@ def test_retries_multiply_the_load() -> None:
     spine = Spine(pool())
     spine.feed(*(request(finished_at=NOW - n, retries=3 * (n % 2), cache_hit=n >= 50) for n in range(100)))
     assert spine.value("retry_amplification_ratio", pool="chat") == pytest.approx(2.5)
+
+
+def test_attempts_in_rows_of_their_own_multiply_the_load_as_much() -> None:
+    """Two failures and a success of one group are three attempts at one request; beside nine others that is 12/10."""
+    spine = Spine(pool())
+    tries = [
+        request(finished_at=NOW + n, attempt_group="g", outcome=one) for n, one in enumerate(["timeout"] * 2 + ["ok"])
+    ]
+    spine.feed(*tries, *(request(finished_at=NOW + n) for n in range(9)))
+    assert spine.value("retry_amplification_ratio", pool="chat") == pytest.approx(1.2)
