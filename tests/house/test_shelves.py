@@ -12,7 +12,7 @@ import pytest
 from capwatch.formats import shelf
 
 ROOT = Path(__file__).resolve().parents[2]
-PLANNED = ["engines", "exporters", "formats", "gpus", "meters", "wrappers"]
+PLANNED = ["engines", "exporters", "formats", "gpus", "meters", "plans", "wrappers"]
 SAID = ("Program", "Switched on", "Example", "Units", "Missing")
 SHELVES = [name for name in PLANNED if (ROOT / "capwatch" / name / "__init__.py").exists()]
 
