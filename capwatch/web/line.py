@@ -22,6 +22,18 @@ class Line:
     """Whether the client is to do something, and has nothing under way."""
     talk: Dialogue = field(default_factory=Dialogue)
     cut: bool = False
+    scraping: bool = False
+    """Whether it takes one of the places for scrapes."""
+    sent: int = 0
+    """Pieces of the answer that have gone out or are under way."""
+    still: int = 0
+    """Looks of the watch since another piece went out."""
+    _seen: int = 0
+
+    def look(self) -> None:
+        """See whether the client takes its answer."""
+        self.still = self.still + 1 if self.sent == self._seen else 0
+        self._seen = self.sent
 
     def receive(self) -> bytes:
         """What has come in; nothing when the other side is gone."""
@@ -36,6 +48,7 @@ class Line:
         try:
             self.socket.settimeout(timeout)
             for piece in self.talk.said(answer, keep=keep):
+                self.sent += 1
                 self.socket.sendall(piece)
         except OSError:
             return False

@@ -27,6 +27,8 @@ from capwatch.web.site import Site
 
 TICK_S: Final = 0.25
 """How exact the watch is."""
+STUCK: Final = 4
+"""Looks of the watch for which a client has taken nothing before it may lose its place to another."""
 _FAILED: Final = said(500, "capwatch made a mistake; its log says which")
 _BUSY: Final = said(503, "too many scrapes at once", ("Retry-After", "1"))
 
@@ -155,6 +157,7 @@ class Server:
             self._now += 1
             with self._changed:
                 for line in self._lines:
+                    line.look()
                     if line.until < self._now:
                         line.end()
 
@@ -203,12 +206,24 @@ class Server:
             return self._say(line, turned_away)
         if not self._site.is_scrape(asked):
             return self._answer(line, asked)
-        if not self._scrapes.acquire(blocking=False):
+        if not self._take_place():
             return self._say(line, _BUSY)
         try:
+            line.scraping, line.sent = True, 0
             return self._answer(line, asked)
         finally:
+            line.scraping = False
             self._scrapes.release()
+
+    def _take_place(self) -> bool:
+        """Take a place among the scrapes, if need be that of a client which takes nothing more of its answer."""
+        if self._scrapes.acquire(blocking=False):
+            return True
+        with self._changed:
+            stuck = [one for one in self._lines if one.scraping and one.sent and one.still >= STUCK and not one.cut]
+            if stuck:
+                max(stuck, key=lambda one: one.still).end()
+        return bool(stuck) and self._scrapes.acquire(timeout=TICK_S)
 
     def _asked(self, line: Line) -> Asked | Refused | None:
         """The next request; None where none comes."""

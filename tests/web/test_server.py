@@ -207,6 +207,20 @@ def test_a_slow_reader_is_cut_off_and_its_place_is_free() -> None:
         assert len(everything(slow.line)) < len(page)
 
 
+def test_readers_that_have_stopped_do_not_keep_others_out() -> None:
+    """Where all places are taken by clients who take nothing, one of them loses its own; patience has no part in it."""
+    page, limits = bytes(8 << 20), Limits(head_s=600, idle_s=600, chunk_s=600, answer_s=600, scrapes=2)
+    with serving(Daemon(page=page), limits=limits) as address, ExitStack() as stack:
+        slow = [stack.enter_context(closing(slow_reader(address))) for _ in range(2)]
+        later = threading.Event()
+        statuses: list[int] = []
+        while statuses[-1:] != [200] and len(statuses) < PATIENCE_S / 0.05:
+            statuses.append(address.get("/metrics").status)
+            later.wait(0.05)
+        assert statuses[-1] == 200
+        assert len(everything(slow[0].line)) < len(page)  # the one that has been still for longest
+
+
 def everything(line: socket.socket) -> bytes:
     """What comes until the other side hangs up."""
     heard = bytearray()
