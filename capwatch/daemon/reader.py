@@ -96,8 +96,8 @@ class Reader:
 
     def expire(self, now: float) -> Iterator[tuple[Origin, Decoded]]:
         """Give up records whose last part never came by ``now`` (s, epoch); what comes of them."""
-        if self.source.wrapper != "none":
-            for lineage in self.decoders:
+        for lineage, decoder in self.decoders.items():
+            if decoder.holds:
                 yield from self._give_up(lineage, now)
 
     def make_room(self) -> Iterator[tuple[Origin, Decoded]]:

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from capwatch.dialect.settle import DROPS, settle
-from capwatch.dialect.verdict import Drop, Format, Options, Skip, Verdict, Wrapper
+from capwatch.dialect.verdict import Drop, Format, Held, Holding, Options, Skip, Verdict, Wrapper
 from capwatch.record import Batch, EngineSample, Floats, Ints, Request
 
 COUNTED: Final = "record"
@@ -72,6 +72,7 @@ class Decoder:
         self._wrapper = wrapper
         self._scanner = form.scanner(options) if form.scanner else None
         self._reader = form.reader(options)
+        self._holding = self._reader if isinstance(self._reader, Holding) else None
 
     def decode(self, data: bytes | Iterable[bytes], near: float) -> Decoded:
         """Decode whole lines, in file order.
@@ -86,6 +87,8 @@ class Decoder:
             self._piece(piece, near, found)
         if not found.batches:
             self._piece(b"", near, found)
+        if self._holding is not None:
+            found.released[SKIPPED] += self._holding.released()
         batch = found.batches[0] if len(found.batches) == 1 else Batch.join(found.batches)
         rows = np.concatenate(found.rows)
         for line, sample in found.samples:
@@ -96,17 +99,27 @@ class Decoder:
         return _settled(batch, rows, times, found)
 
     @property
+    def holds(self) -> bool:
+        """Whether lines may be held back, so that `expire` has something to do."""
+        return self._wrapper is not None or self._holding is not None
+
+    @property
     def held(self) -> int:
         """Bytes of records whose last part has not come yet."""
         return self._wrapper.held if self._wrapper else 0
 
     def expire(self, now: float) -> Decoded:
-        """What comes of records that stayed open too long at ``now`` (s, epoch), see `Parts.expire`; mostly nothing."""
+        """What comes of records that stayed open too long at ``now`` (s, epoch); mostly nothing.
+
+        See `Parts.expire` and `Holding.expire`; records of held lines stand on no line of a block.
+        """
         found = _Found()
         if self._wrapper is not None:
             self._wrapper.expire(now)
             found.released.update(self._wrapper.released())
-        return _settled(Batch.of([]), np.empty(0, np.int64), np.empty(0), found)
+        requests = [request for _, request in self._holding.expire(now)] if self._holding is not None else []
+        rows = np.arange(len(requests))
+        return _settled(Batch.of(requests), rows, np.full(len(rows), np.nan), found)
 
     def _piece(self, data: bytes, near: float, found: _Found) -> None:
         """Add what one piece holds."""
@@ -158,6 +171,9 @@ class Decoder:
             return ()
         if isinstance(verdict, Drop):
             fates[index] = (verdict.reason, verdict.detail)
+            return ()
+        if isinstance(verdict, Held):
+            fates[index] = (HELD, verdict.reason)
             return ()
         found = verdict if isinstance(verdict, list) else [verdict]
         if not found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, runtime_checkable
 
 from capwatch.record import EngineSample, Request
 
@@ -27,7 +27,14 @@ class Drop:
     detail: str = ""
 
 
-Verdict = Request | EngineSample | list[Request | EngineSample] | Skip | Drop
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Understood, and waits for a later line; only of a reader that is `Holding`. ``reason`` never quotes the line."""
+
+    reason: str
+
+
+Verdict = Request | EngineSample | list[Request | EngineSample] | Skip | Drop | Held
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,20 @@ class Reader(Protocol):
 
     def load(self, saved: object) -> None:
         """Remember again what `save` gave."""
+
+
+@runtime_checkable
+class Holding(Protocol):
+    """A reader that holds lines back: each becomes a part of a record on a later line, or a record of its own."""
+
+    def released(self) -> int:
+        """How many lines held earlier became parts of records on later lines since the last call."""
+
+    def expire(self, now: float) -> Sequence[tuple[int, Request]]:
+        """The records of lines that waited too long at ``now`` (s, epoch), in their order; infinity gives up all.
+
+        Each comes with how many calls of `read` ago its line was read (0 is the last one).
+        """
 
 
 @dataclass(frozen=True, slots=True)

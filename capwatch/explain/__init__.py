@@ -5,14 +5,13 @@ names of keys, never the value of a key that the format does not know.
 """
 
 from capwatch.explain.fit import Fit, best_fit, find_wrapper
-from capwatch.explain.judge import Flushing, Judged, explain
+from capwatch.explain.judge import Judged, explain
 from capwatch.explain.page import PAGE, explain_page
 from capwatch.explain.show import as_json, as_text
 
 __all__ = [
     "PAGE",
     "Fit",
-    "Flushing",
     "Judged",
     "as_json",
     "as_text",

@@ -5,11 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 import numpy as np
 
-from capwatch.dialect import Decoded, Decoder, Drop, Format, Options, Reader, Skip, Unwrapped, Verdict, Wrapper, settle
+from capwatch.dialect import (
+    Decoded,
+    Decoder,
+    Drop,
+    Format,
+    Holding,
+    Options,
+    Reader,
+    Skip,
+    Unwrapped,
+    Verdict,
+    Wrapper,
+    settle,
+)
 from capwatch.dialect.decode import HELD, SKIPPED
 from capwatch.record import Batch, EngineSample, Request
 
@@ -31,14 +44,6 @@ class Judged:
     """The line without its wrapper; None where it is a part of a longer one. For the names of its keys alone."""
 
 
-@runtime_checkable
-class Flushing(Protocol):
-    """A reader that holds records back for lines still to come."""
-
-    def flush(self) -> Sequence[tuple[int, Request]]:
-        """The records still open, each with how many calls of `read` ago its line was read (0 is the last one)."""
-
-
 def explain(
     lines: Iterable[bytes | None], form: Format, options: Options, wrapper: Wrapper | None = None, near: float = 0.0
 ) -> Iterator[Judged]:
@@ -54,12 +59,12 @@ def explain(
     for number, line in enumerate(lines, 1):  # one by one: a person looks at them, and what a wrapper held is plain
         reader.line = number
         waiting.append(_judge(number, line, decoder, near, around))
-        if not (reader.flushes or (around and around.held)):
+        if not (reader.holds or (around and around.held)):
             yield from waiting
             waiting.clear()
     if around:
         _give_up(waiting, around)
-    for number, request in reader.flush():
+    for number, request in reader.given_up():
         batch = Batch.of([request])
         if not settle(batch, np.array([np.nan if form.clock else near])).any():
             judged = waiting[number - 1]
@@ -101,19 +106,19 @@ class _Counting:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._calls: list[int] = []
-        self.flushes = isinstance(reader, Flushing)
+        self.holds = isinstance(reader, Holding)
         self.line = 0
 
     def read(self, line: str, near: float) -> Verdict:
-        if self.flushes:
+        if self.holds:
             self._calls.append(self.line)
         return self._reader.read(line, near)
 
-    def flush(self) -> list[tuple[int, Request]]:
-        """The records still open, with their lines."""
-        if not isinstance(self._reader, Flushing):
+    def given_up(self) -> list[tuple[int, Request]]:
+        """The records still open at the end of the lines, with their lines."""
+        if not isinstance(self._reader, Holding):
             return []
-        return [(self._calls[-1 - ago], request) for ago, request in self._reader.flush()]
+        return [(self._calls[-1 - ago], request) for ago, request in self._reader.expire(inf)]
 
     def save(self) -> object:
         return self._reader.save()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from capwatch.dialect import Field, Format, Options, Skip, Stateless, Verdict
+from capwatch.dialect import Field, Format, Held, Options, Skip, Stateless, Verdict
 from capwatch.explain import Fit, Judged, as_json, as_text, best_fit, explain, find_wrapper
 from capwatch.formats import shelf
 from capwatch.record import EngineSample, Request
@@ -75,10 +75,13 @@ class Joining(Stateless):
         self.reads += 1
         if line == "a":
             self.open.append(self.reads)
-            return Skip("waits for b")
+            return Held("waits for b")
         return Request(tenant="both") if self.open and self.open.pop() else Skip("no a before")
 
-    def flush(self) -> list[tuple[int, Request]]:
+    def released(self) -> int:
+        return 0
+
+    def expire(self, now: float) -> list[tuple[int, Request]]:
         return [(self.reads - at, Request(tenant="alone")) for at in self.open]
 
 

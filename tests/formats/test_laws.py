@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from functools import cache
 from typing import Any
@@ -70,8 +71,12 @@ def mutated(draw: st.DrawFn, lines: list[bytes]) -> bytes:
 def test_no_line_costs_more_than_itself(name: str, data: st.DataObject) -> None:
     """Read = counted + skipped + dropped, each line has one fate, and nothing is raised."""
     block = data.draw(st.lists(mutated(seeds(name)), min_size=1, max_size=4))
-    decoded = Decoder(shelf()[name], Options()).decode(b"\n".join([*block, b""]), NEAR)
-    assert decoded.read == len(block) == decoded.counted + decoded.skipped + decoded.dropped.total()
+    decoder = Decoder(shelf()[name], Options())
+    decoded = decoder.decode(b"\n".join([*block, b""]), NEAR)
+    given_up = decoder.expire(math.inf)
+    for one in (decoded, given_up):
+        assert one.read == one.counted + one.skipped + one.dropped.total()
+    assert decoded.read + given_up.read == len(block)
     assert decoded.counted + len(decoded.fates) == len(block)
 
 

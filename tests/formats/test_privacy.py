@@ -41,6 +41,7 @@ FILES = [
     ("gateways/cloudflare_ai_gateway_events.jsonl", "cloudflare", None),
     ("gateways/bedrock_invocation.jsonl", "bedrock", None),
     ("gateways/azure_openai_requestresponse.jsonl", "azure_openai", None),
+    ("gateways/azure_apim_gateway.jsonl", "azure_apim", None),
     ("gateways/otlp_traces.jsonl", "otlp", None),
 ]
 LOST = {"tenant": "metadata.no_such_key", "model": "modle", "route": "messages.content", "priority": "user_api_key"}
