@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from capwatch.capacity.sizing import needed
 from capwatch.demo.readings import Name, Reading, Stretch, read
 from capwatch.demo.workload import KINDS, REPLICAS, SLOTS, change
 
@@ -95,12 +96,12 @@ def _comparison(before: Stretch, after: Stretch) -> str:
     grown = after.cost / before.cost - 1
     chance = 2 * SPREAD * math.sqrt(1 / before.requests + 1 / after.requests)
     what = _causes(before, after) if abs(grown) > chance else f"within chance, ±{_percent(chance)}"
-    needed = math.ceil(after.rate * after.cost / TARGET)
+    required = needed(after.rate * after.cost, 1, TARGET)
     return (
         f"{_rates(rate, after.rate)}, work per request {before.cost:.2f} -> {after.cost:.2f} replica-seconds "
         f"({grown * 100:+.0f} %): {what}. "
         f"Utilisation {_percent(rate * before.cost / REPLICAS)} -> {_percent(after.utilisation)}; "
-        f"{needed} replicas needed at {_percent(TARGET)}, {REPLICAS} there."
+        f"{required} replicas needed at {_percent(TARGET)}, {REPLICAS} there."
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from capwatch.capacity import work
+
 RATE: Final = 8.0
 """Requests a second that reach the replicas, before and after every change: the rate tells nothing."""
 REPLICAS: Final = 12
@@ -81,12 +83,12 @@ class Workload:
         (0.992, 1.2485)
         """
         output = sum(share * kind.output for share, kind in zip(self.mix, KINDS, strict=True))
-        return self.prompt / PREFILL_RATE + output / DECODE_RATE
+        return work.cost(self.prompt, output, PREFILL_RATE, DECODE_RATE)
 
     @property
     def utilisation(self) -> float:
         """Work that arrives over work that the replicas can do: λ·cost/replicas."""
-        return RATE * self.cost / REPLICAS
+        return work.utilisation(RATE, self.cost, REPLICAS)
 
 
 NAMES: Final = (
