@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from capwatch.redact import redacted
+
 
 class CapwatchError(Exception):
-    r"""Anything capwatch tells its user instead of a traceback. ``str()`` is one printable line.
+    r"""Anything capwatch tells its user instead of a traceback.
+
+    ``str()`` is one printable line, which repeats nothing that looks like a key or an address.
 
     >>> print(CapwatchError("two\nlines"))
     two\nlines
     """
 
     def __init__(self, text: str) -> None:
-        super().__init__(_one_line(text))
+        super().__init__(redacted(_one_line(text)))
 
 
 class UsageError(CapwatchError):
@@ -35,9 +39,9 @@ class ConfigError(UsageError):
         place = file if line is None else f"{file}:{line}"
         super().__init__(": ".join(part for part in (place, path, text) if part))
         self.file = file
-        self.path = path
+        self.path = redacted(path)
         self.line = line
-        self.text = text
+        self.text = redacted(text)
 
 
 class StateError(CapwatchError):

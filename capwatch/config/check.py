@@ -17,6 +17,7 @@ from capwatch.config.rules import roles
 from capwatch.config.schema import Config, Limits
 from capwatch.config.shape import Either, Listing, Record, Shape, Table, Words, record
 from capwatch.metrics import CATALOGUE
+from capwatch.redact import redacted
 
 # What one pair of tenant and route shows at least (contract, 4.1): requests, 3 kinds of tokens, 5 summaries of
 # 5 samples each, cost in 2 phases, cost saved, goodput.
@@ -39,7 +40,8 @@ class Finding:
 
 
 def effective(config: Config) -> str:
-    """The configuration as YAML with every default, in the order of the schema; passwords in URLs are masked.
+    """The configuration as YAML with every default, in the order of the schema; what looks like a secret is
+    masked, and passwords in URLs are.
 
     Keys without a value and without a default are left out. Where nothing is masked, loading the text gives an equal
     configuration.
@@ -83,13 +85,15 @@ def _shown(shape: Shape, value: object) -> object:
             parts = ((name, key.shape, getattr(value, name)) for name, key in shape.keys.items())
             return {name: _shown(inner, part) for name, inner, part in parts if part is not None}
         case Table():
-            return {key: _shown(shape.item, item) for key, item in cast("dict[str, object]", value).items()}
+            entries = cast("dict[str, object]", value).items()
+            return {redacted(key): _shown(shape.item, item) for key, item in entries}
         case Listing():
             return [_shown(shape.item, item) for item in cast("tuple[object, ...]", value)]
         case Either() | Words():
             return value
         case Kind():
-            return shape.show(value)
+            shown = shape.show(value)
+            return redacted(shown) if isinstance(shown, str) else shown
 
 
 def of_reach(listen: str, *, auth: bool) -> Iterator[str]:

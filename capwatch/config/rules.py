@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
@@ -18,6 +19,8 @@ MOST: Final = {"sources": 4000, "engines": 10_000, "pools": 250, "classes": 250,
 """Entries of the lists whose names are in every key of the ledger, or tried for each request."""
 MOST_DOTS: Final = 8
 """A path with dots is tried in every reading, of which each dot doubles the number."""
+WHOLE_DISK: Final = re.compile(r"/+(?:[^/]*[*?\[][^/]*/+)*\*\*(?:/|$)")
+"""A pattern with `**` and no folder's name before it."""
 _RECORD_FIELDS = frozenset(Request.__struct_fields__)
 
 
@@ -72,6 +75,9 @@ def meet(one: Source, other: Source) -> bool:
 
 
 def _of_source(source: Source, formats: frozenset[str]) -> Iterator[tuple[Path, str]]:
+    for index, pattern in enumerate(source.path):
+        if WHOLE_DISK.match(pattern):
+            yield ("path", index), f"{found(pattern)} would walk the whole disk every second; begin with a folder"
     if source.format not in formats:
         yield ("format",), f"no format {found(source.format)}; {nearest(source.format, formats)}"
     if not _zone_exists(source.timezone):

@@ -26,6 +26,7 @@ from yaml.events import (
 
 from capwatch.config.units import found
 from capwatch.errors import ConfigError
+from capwatch.redact import redacted
 
 MAX_BYTES: Final = 1 << 20  # thousands of pools; more is a wrong file
 MAX_DEPTH: Final = 32  # the schema is 5 deep
@@ -88,13 +89,14 @@ Node = Scalar | Items | Entries
 
 
 def dotted(path: Path) -> str:
-    """Write a path as errors show it.
+    """Write a path as errors show it, a key that looks like a secret as stars.
 
     >>> dotted(("sources", 0, "format")), dotted(("budgets", "a.b", "rate"))
     ('sources[0].format', "budgets['a.b'].rate")
     """
     parts = (
-        f".{part}" if isinstance(part, str) and _SIMPLE_KEY.fullmatch(part) else f"[{_index(part)}]" for part in path
+        f".{redacted(part)}" if isinstance(part, str) and _SIMPLE_KEY.fullmatch(part) else f"[{_index(part)}]"
+        for part in path
     )
     return "".join(parts).removeprefix(".")
 

@@ -1,4 +1,4 @@
-"""The daemon's own log: logfmt or JSON on stderr, each kind of message rate-limited, never the content of a line."""
+"""The daemon's own log: logfmt or JSON on stderr, each kind of message rate-limited, no content of lines, no keys."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import logging
 import sys
 import time
 from typing import Final
+
+from capwatch.redact import redacted
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 BURST: Final = 10
@@ -52,7 +54,7 @@ class _Limit(logging.Filter):
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{record.msecs:03.0f}Z"
-    fields: dict[str, object] = {"ts": stamp, "level": record.levelname.lower(), "msg": record.getMessage()}
+    fields: dict[str, object] = {"ts": stamp, "level": record.levelname.lower(), "msg": redacted(record.getMessage())}
     if getattr(record, "suppressed", 0):
         fields["suppressed"] = getattr(record, "suppressed", 0)
     if record.exc_info and record.exc_info[1] is not None:

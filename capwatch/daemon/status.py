@@ -15,6 +15,7 @@ from capwatch.ledger import SOURCE, Table, Totals
 from capwatch.meters.files import FILES, LOSSES, LOST
 from capwatch.meters.sources import DROPS, LAST_EVENT, LINES
 from capwatch.metrics import DROP_REASONS
+from capwatch.redact import redacted
 from capwatch.sourcing import engines
 from capwatch.web.status import Bytes, Commit, Lines, PoolStatus, SourceStatus, Status
 
@@ -87,7 +88,7 @@ class Board:
             last_event=last or None,
             rotations=numbers["rotations"],
             truncations=numbers["truncations"],
-            problems=problems,
+            problems=tuple(map(redacted, problems)),
         )
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-LONGEST: Final = 128
-"""Characters of a route; it becomes a label (contract, section 5)."""
+from capwatch.redact import is_secret
+
+LONGEST: Final = 256
+"""Characters of a route, twice those of a label: what looks like a secret is found before it is cut there."""
 NAMED: Final = {"deployments": "{deployment}", "models": "{model}", "model": "{model}", "engines": "{model}"}
 """What follows these segments is a name: Azure's deployments, Gemini's and Bedrock's models."""
 
@@ -26,6 +28,8 @@ def route(path: str | None) -> str | None:
     if not path:
         return None
     bare = re.split(r"[?#]", _ORIGIN.sub("", path, count=1), maxsplit=1)[0]
+    if not bare.startswith("/") and is_secret(bare[:LONGEST]):
+        return bare[:LONGEST]  # whole, so that the label becomes a hash: a key may have slashes in it
     parts = bare.split("/")
     for i, part in enumerate(parts[1:], 1):
         name, colon, verb = part.partition(":")

@@ -59,9 +59,8 @@ def fields(record: Record) -> dict[str, object]:
             told.pop(name, None)
     for name in (*LABELS, *IDS):
         value = told.get(name)
-        # A random word is what ids look like, and only in other fields it may be a key.
-        if isinstance(value, str) and not (name in IDS and value.isalnum()):
-            told[name] = clean(value)
+        if isinstance(value, str):
+            told[name] = clean(value, random=name not in IDS)
     return told
 
 

@@ -84,7 +84,7 @@ class Lines(Stateless):
         request = self._table.read(row)
         events = _events(walk(row, BODY))
         table = self._table
-        table.derive(request, model=model((text(row["modelId"]) or "").rpartition("/")[2]))
+        table.derive(request, model=model(_named(text(row["modelId"]) or "")))
         table.derive(request, stream="Stream" in str(row["operation"]))
         table.derive(request, duration_s=number(_last(events, LATENCY), 1e-3))
         table.derive(request, ttft_s=number(_last(events, FIRST), 1e-3))
@@ -112,6 +112,11 @@ def _last(events: list[object], paths: tuple[str, ...]) -> object:
 def _sum(parts: Mapping[str, float | None]) -> float | None:
     known = [part for part in parts.values() if part is not None]
     return sum(known) if known else None
+
+
+def _named(identifier: str) -> str:
+    """The model behind an identifier: the last part of an ARN, else the whole."""
+    return identifier.rpartition("/")[2] if identifier.startswith("arn:") else identifier
 
 
 def _caller(row: object) -> str | None:

@@ -48,7 +48,7 @@ FINAL_ROWS: Final = frozenset({"DownstreamEnd", "NotSet"})
 """`%ACCESS_LOG_TYPE%` of the one row a request ends with; periodic and upstream rows tell of it before."""
 
 _TEXT: Final = re.compile(
-    r'\[(?P<start_time>\d[^\]\s]*)\] "(?P<method>\S+) (?P<path>.*?) ?(?P<protocol>HTTP/\S+|-)"'
+    r'\[(?P<start_time>\d[^\]\s]*)\] "(?P<method>[A-Z_-]+) (?P<path>.*?) ?(?P<protocol>HTTP/\S+|-)"'
     r" (?P<response_code>\d+) (?P<response_flags>\S+)"
     r'(?: (?P<response_code_details>\S+) \S+ "[^"]*")?'  # Istio's format
     r" \d+ \d+ (?P<duration>\d+|-) (?:\d+|-)"

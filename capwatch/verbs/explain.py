@@ -16,6 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from typing import BinaryIO
 
@@ -58,19 +59,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.records and arguments.json:
         raise UsageError("--records: --json has an object for every line; leave one of the two out")
     with _opened(arguments.file) as stream:
-        try:
-            return _explain(arguments, stream)
-        except BrokenPipeError:
-            raise  # the reader of stdout has gone: no fault of the file
-        except UNREADABLE as error:
-            raise CapwatchError(f"{arguments.file}: cannot be read: {_reason(error)}") from None
+        return _explain(arguments, stream)
 
 
 def _explain(arguments: argparse.Namespace, stream: BinaryIO) -> int:
     if arguments.format == PAGE:
-        return _show([explain_page(stream.read())], Source("page", (), PAGE), arguments)
+        with _reading(arguments.file):
+            page = stream.read()
+        return _show([explain_page(page)], Source("page", (), PAGE), arguments)
     source, longest = _source(arguments)
-    lines = _lines(stream, longest)
+    lines = _lines(stream, longest, arguments.file)
     if source is None:
         first = list(islice(lines, FIT_LINES))
         source = _fitting(arguments, [line for line in first if line is not None])
@@ -187,14 +185,28 @@ def _reason(error: Exception) -> str:
     return str(getattr(error, "strerror", None) or error)
 
 
-def _lines(stream: BinaryIO, longest: int) -> Iterator[bytes | None]:
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """What cannot be read is the input's fault; what cannot be printed is not."""
+    try:
+        yield
+    except UNREADABLE as error:
+        raise CapwatchError(f"{path}: cannot be read: {_reason(error)}") from None
+
+
+def _lines(stream: BinaryIO, longest: int, path: str) -> Iterator[bytes | None]:
     """The lines as they come, without line feeds and byte order mark; None for one that is too long."""
+
+    def following() -> bytes:
+        with _reading(path):
+            return stream.readline(longest + 2)
+
     mark = b"\xef\xbb\xbf"
-    while line := stream.readline(longest + 2):
+    while line := following():
         line, mark = line.removeprefix(mark), b""
         if line.endswith(b"\n") or len(line) <= longest:
             yield line.removesuffix(b"\n")
             continue
-        while (rest := stream.readline(longest + 2)) and not rest.endswith(b"\n"):
+        while (rest := following()) and not rest.endswith(b"\n"):
             pass
         yield None

@@ -472,3 +472,18 @@ def test_no_state_dir() -> None:
 def test_given_state_dir() -> None:
     """A state directory that is given needs no home."""
     assert parse("state_dir: /s", "capwatch.yml", {}, formats=FORMATS, is_root=False).state_dir == "/s"
+
+
+@pytest.mark.parametrize("pattern", ["/**/[", "/**", "//**/x.log", "/*/**/x.log"])
+def test_a_pattern_over_the_whole_disk_is_refused(pattern: str) -> None:
+    """It would be walked every second; one that begins with a folder is fine."""
+    told = error(f"sources: [{{name: a, path: [/ok, '{pattern}'], format: jsonl}}]")
+    assert told.startswith("capwatch.yml:1: sources[0].path[1]: found") or "walk the whole disk" in told
+    assert read("sources: [{name: a, path: '/var/log/**/x.log', format: jsonl}]").sources[0].path == (
+        "/var/log/**/x.log",
+    )
+
+
+def test_names_in_an_error_are_in_order() -> None:
+    """Sets have none of their own, and one line must not differ from run to run."""
+    assert "possible: jsonl, litellm, nginx, vllm" in error("sources: [{name: a, path: /a, format: zzzz}]")

@@ -200,7 +200,14 @@ def test_a_reader_that_goes_away_is_no_failure(words: str, folder: Path) -> None
     assert (process.returncode, told) == (0, b"")
 
 
-@pytest.mark.parametrize("words", [REPLAY + "access.jsonl", REPLAY + "--openmetrics-out /dev/full access.jsonl"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        REPLAY + "access.jsonl",
+        REPLAY + "--openmetrics-out /dev/full access.jsonl",
+        "explain --format jsonl --json access.jsonl",
+    ],
+)
 def test_a_full_disk_is_one_line(words: str, folder: Path) -> None:
     """Exit code 1 and one line where what was asked for cannot be written."""
     with open("/dev/full", "wb") as full:

@@ -62,7 +62,7 @@ def joining(path: Path) -> Iterator[Daemon]:
 
 
 def test_the_own_log_stays_small_and_quotes_no_line(daemon: Daemon, path: Path) -> None:
-    """20,000 bad lines a second: every one counted with its reason, a sentence or two of log, and none of their text."""
+    """20,000 bad lines a second: every one counted with its reason, a sentence or two of log, none of their text."""
     kinds = [(reason, line) for reason, lines in BAD.items() for line in lines]
     written: Counter[str] = Counter()
     endless = cycle(kinds)
@@ -83,7 +83,7 @@ def test_the_own_log_stays_small_and_quotes_no_line(daemon: Daemon, path: Path) 
 
 
 def test_a_line_without_end_takes_no_memory(roomy: Daemon, path: Path) -> None:
-    """200 MiB without a newline, then its end: one drop, twice the longest line in memory at most, the next line whole."""
+    """200 MiB without a newline, then its end: one drop, twice the longest line in memory, the next line whole."""
     path.write_bytes(GOOD)
     roomy.wait_for_lines({"log": 1})
     before = peak_mib(roomy)
