@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, cast
@@ -13,6 +14,7 @@ Json = Mapping[str, object]
 
 DEEPEST: Final = 64
 """Ancestors looked at; a longer chain, or a circle, is an error of the exporter."""
+_HEX: Final = re.compile(r"[0-9A-Fa-f]+")
 SCALARS: Final = ("stringValue", "intValue", "doubleValue", "boolValue")
 SCOPES: Final = {
     "resourceSpans": (("scopeSpans", "instrumentationLibrarySpans"), "spans"),
@@ -66,10 +68,13 @@ def attributes(of: Json) -> dict[str, object]:
 
 def _item(raw: Json, resource: Attributes) -> Item:
     start, end = (number(raw.get(name), 1e-9) or None for name in ("startTimeUnixNano", "endTimeUnixNano"))
-    trace, span, parent = (
-        (text(raw.get(name)) or "").lower() or None for name in ("traceId", "spanId", "parentSpanId")
-    )
+    trace, span, parent = (_identity(text(raw.get(name))) for name in ("traceId", "spanId", "parentSpanId"))
     return Item(raw, {**resource, **attributes(raw)}, trace, span, parent, start, end)
+
+
+def _identity(told: str | None) -> str | None:
+    """An id in one spelling: hexadecimal in either case is the same one, anything else is what it is."""
+    return told.lower() if told and _HEX.fullmatch(told) else told or None
 
 
 def _plain(value: object) -> object:

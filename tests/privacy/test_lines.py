@@ -27,7 +27,7 @@ from .planting import MARK, NAMES, PROMPT, SECRETS, forms, planted
 
 CONTENT = re.compile(
     r".*(?:messages|content|choices|body|error|traceback|exception|email|api_key_hash|user_id|cookie|authori[sz]ation).*"
-    r"|prompt|prompts|input|inputs|output|outputs|response|request|query|text|system_prompt|completion|arguments",
+    r"|prompt|prompts|input|inputs|output|outputs|response|query|text|system_prompt|completion|arguments",
     re.IGNORECASE,
 )
 """Keys under which logs keep what nobody else may see."""
