@@ -48,6 +48,10 @@ class StateError(CapwatchError):
     """A state that cannot be used as it is (held by another daemon, of a newer version); the text names the way out."""
 
 
+class LibraryError(CapwatchError):
+    """A library of the host (such as a GPU's) that is not there or does not answer: what it would tell is absent."""
+
+
 def _one_line(text: str) -> str:
     """Escape what would break the line or what a terminal cannot show."""
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in text)

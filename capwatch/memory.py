@@ -1,4 +1,4 @@
-"""What a pipeline remembers of single requests, beside all that it adds up."""
+"""What a pipeline remembers of single requests and cards, beside all that it adds up."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from capwatch.attempts import Attempts
+from capwatch.cards import Cards
 from capwatch.dedupe import Seen
 from capwatch.joins import Joins
 from capwatch.watching import Watching
@@ -30,15 +31,22 @@ class Part(Protocol):
 
 @dataclass(slots=True)
 class Memory:
-    """Ids seen, engine records held, failed attempts, and those who watch."""
+    """Ids seen, engine records held, failed attempts, those who watch, and the GPUs."""
 
     ids: Seen
     watching: Watching
+    cards: Cards
     joins: Joins = field(default_factory=Joins)
     attempts: Attempts = field(default_factory=Attempts)
 
     def _parts(self) -> dict[str, Part]:
-        return {"ids": self.ids, "told": self.joins, "attempts": self.attempts, "watching": self.watching}
+        return {
+            "ids": self.ids,
+            "told": self.joins,
+            "attempts": self.attempts,
+            "watching": self.watching,
+            "cards": self.cards,
+        }
 
     def news(self) -> Mapping[str, object]:
         """What changed since the last call."""
@@ -63,6 +71,7 @@ class Memory:
         self.joins, self.attempts = other.joins, other.attempts
         self.ids.inherit(other.ids)
         self.watching.inherit(other.watching)
+        self.cards.inherit(other.cards)
 
     def expire(self, clock: float) -> None:
         """Forget what is over at this event time (s, epoch); ids go by themselves."""

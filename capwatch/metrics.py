@@ -369,10 +369,13 @@ CALIBRATION_ERROR_RATIO = _capacity(_GAUGE, "capwatch_calibration_error_ratio", 
 
 _gpu = _Section("GPU")
 
-_NVML = "; read from NVML between scrapes, absent where the card does not support it"
+_NVML = "; read from NVML every 5 s and not by the scrape, withdrawn when older than 30 s; absent where not supported"
+_DRIVER_COUNTS = "; counted by the driver, also while capwatch was not running"
 
 GPU_INFO = _gpu(_GAUGE, "capwatch_gpu_info", "gpu uuid name driver",
     "1, with the card's name and driver version as labels" + _NVML)
+GPU_POOL_INFO = _gpu(_GAUGE, "capwatch_gpu_pool_info", "gpu uuid pool",
+    "1 for each pool whose configuration names the card")
 GPU_BUSY_RATIO = _gpu(_GAUGE, "capwatch_gpu_busy_ratio", "gpu uuid",
     "Share of time some kernel was resident, not capacity: it can read 1 on a card with room to spare" + _NVML)
 GPU_MEMORY_BUSY_RATIO = _gpu(_GAUGE, "capwatch_gpu_memory_busy_ratio", "gpu uuid",
@@ -384,7 +387,7 @@ GPU_MEMORY_TOTAL_BYTES = _gpu(_GAUGE, "capwatch_gpu_memory_total_bytes", "gpu uu
 GPU_POWER_WATTS = _gpu(_GAUGE, "capwatch_gpu_power_watts", "gpu uuid",
     "Power drawn" + _NVML)
 GPU_ENERGY_JOULES = _gpu(_COUNTER, "capwatch_gpu_energy_joules_total", "gpu uuid",
-    "Energy drawn" + _NVML)
+    "Energy drawn" + _DRIVER_COUNTS + _NVML)
 GPU_TEMPERATURE_CELSIUS = _gpu(_GAUGE, "capwatch_gpu_temperature_celsius", "gpu uuid",
     "Temperature of the chip" + _NVML)
 GPU_SM_CLOCK_HERTZ = _gpu(_GAUGE, "capwatch_gpu_sm_clock_hertz", "gpu uuid",
@@ -392,9 +395,9 @@ GPU_SM_CLOCK_HERTZ = _gpu(_GAUGE, "capwatch_gpu_sm_clock_hertz", "gpu uuid",
 GPU_THROTTLED = _gpu(_GAUGE, "capwatch_gpu_throttled", "gpu uuid reason",
     "1 while the card is slowed down for this reason, else 0" + _NVML, reason=THROTTLE_REASONS)
 GPU_ECC_ERRORS = _gpu(_COUNTER, "capwatch_gpu_ecc_errors_total", "gpu uuid kind",
-    "Memory errors found by ECC" + _NVML, kind=ECC_KINDS)
+    "Memory errors found by ECC" + _DRIVER_COUNTS + _NVML, kind=ECC_KINDS)
 GPU_XID_ERRORS = _gpu(_COUNTER, "capwatch_gpu_xid_errors_total", "gpu uuid xid",
-    "XID events of the driver while capwatch listened" + _NVML)
+    "XID events of the driver while capwatch listened; events, so nothing sticks after a recovery")
 GPU_UP = _gpu(_GAUGE, "capwatch_gpu_up", "gpu uuid",
     "1 while the last reading of the card succeeded, else 0")
 NVML_UP = _gpu(_GAUGE, "capwatch_nvml_up", "",
@@ -457,7 +460,7 @@ CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
 """Every metric by its full name, in the order of the contract."""
 
 NOT_YET: Final = frozenset(
-    {metric for metric in CATALOGUE.values() if metric.section in ("Drift", "GPU")}
+    {metric for metric in CATALOGUE.values() if metric.section == "Drift"}
     | {OLDEST_WAITING_SECONDS, CALIBRATION_AGE_SECONDS, CALIBRATION_ERROR_RATIO}
 )
 """Metrics whose names are promised, and that nothing measures yet."""
@@ -476,7 +479,7 @@ def as_json(metrics: Iterable[Metric]) -> str:
         "help": "1 while the NVML library answers, else 0.",
         "values": {},
         "section": "GPU",
-        "exported": false
+        "exported": true
       }
     ]
     """
@@ -507,7 +510,7 @@ def as_text(metrics: Iterable[Metric], width: int = 100) -> str:
           Replicas of the pool, configured or observed as live engines.
     GPU
       capwatch_nvml_up   gauge
-          Not exported yet. 1 while the NVML library answers, else 0.
+          1 while the NVML library answers, else 0.
     """
     rows = tuple(metrics)
     name_width = max((len(metric.name) for metric in rows), default=0)

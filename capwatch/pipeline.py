@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from capwatch import cost, slo
+from capwatch.cards import Cards
 from capwatch.classes import Classified, Classifier
 from capwatch.config.schema import DEFAULT_POOL, Config
 from capwatch.dedupe import Seen as SeenIds
@@ -78,7 +79,8 @@ class Pipeline:
         self.engines = Hearing(self._into, self._time)
         pools = {self.names.id(POOL.name, pool.name): pool for pool in self._classifier.pools}
         ids = SeenIds(config.dedupe.window, None if kept else hash)
-        self._memory = Memory(ids, Watching(config, pools, self.engines.live))
+        self.cards = Cards(self._into, config.pools)
+        self._memory = Memory(ids, Watching(config, pools, self.engines.live), self.cards)
         self.secret = secret
         self.pending = 0
         """Lines taken since the last freeze."""

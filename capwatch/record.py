@@ -1,4 +1,4 @@
-"""What we SEE: one finished request, one engine statistic, and many requests as columns.
+"""What we SEE: one finished request, one engine statistic, one GPU's reading, and many requests as columns.
 
 `Request` is what one log tells about one finished request (contract, section 3); absent is ``None``, never 0.
 `Batch` is many of them as numpy columns: a number that the log does not tell is NaN, a text is ``None``.
@@ -110,6 +110,48 @@ class EngineSample(msgspec.Struct, omit_defaults=True):
     kv_capacity_tokens: float | None = None
     starts: float | None = None
     """How often the engine was seen to start since its last sample; a start of a known engine is a restart."""
+
+
+class GpuSample(msgspec.Struct, omit_defaults=True):
+    """One reading of one GPU, or of one MIG instance of it (``gpu`` is then `index:instance`).
+
+    What the card does not tell is None. Counts are those of the driver since it was loaded.
+    """
+
+    gpu: str
+    uuid: str
+    name: str | None = None
+    driver: str | None = None
+    busy: float | None = None
+    """Share 0..1 of the driver's last interval in which some kernel was resident."""
+    memory_busy: float | None = None
+    """Share 0..1 of that interval in which memory was read or written."""
+    memory_used: float | None = None
+    """Bytes."""
+    memory_total: float | None = None
+    """Bytes."""
+    power: float | None = None
+    """Watts."""
+    temperature: float | None = None
+    """Degrees Celsius."""
+    sm_clock: float | None = None
+    """Hertz."""
+    throttled: frozenset[str] | None = None
+    """What slows the card down now: some of `capwatch.metrics.THROTTLE_REASONS`."""
+    energy: float | None = None
+    """Joules."""
+    ecc_corrected: float | None = None
+    ecc_uncorrected: float | None = None
+
+
+class GpuReading(msgspec.Struct):
+    """All cards that answered at one moment, and the XID events since the moment before."""
+
+    cards: list[GpuSample]
+    xids: list[tuple[str, str, int]] = []
+    """Index and UUID of the card, number of the event."""
+    whole: bool = True
+    """False where a card did not answer that should have."""
 
 
 @dataclass(slots=True)

@@ -21,8 +21,8 @@ from capwatch.record import OUTCOMES, Request
 HERE = Path(__file__).resolve().parent
 NOTE = "<!-- built by docs/build.py; edit the code instead -->\n\n"
 LATER = {
-    *("drift", "gpu", "deploys"),
-    *(f"pools[].{name}" for name in ("cold_start", "scale_down_window", "gpus", "price")),
+    *("drift", "deploys"),
+    *(f"pools[].{name}" for name in ("cold_start", "scale_down_window", "price")),
 }
 """Keys of the configuration, each with all that is below it, that nothing uses yet."""
 RECORD = {

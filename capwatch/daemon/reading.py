@@ -10,6 +10,7 @@ from typing import Final
 
 from capwatch.config.rules import roles
 from capwatch.config.schema import Config
+from capwatch.daemon.gpus import GpuWatch
 from capwatch.daemon.package import Package, SourceState
 from capwatch.daemon.reader import Reader
 from capwatch.pipeline import Pipeline
@@ -36,8 +37,9 @@ class Reading:
         pipeline: Pipeline,
         states: Mapping[str, SourceState],
         clock: Callable[[], float] = time.time,
+        gpus: GpuWatch | None = None,
     ) -> None:
-        """Begin where ``states`` stand; ``clock`` is the wall clock (s, epoch)."""
+        """Begin where ``states`` stand; ``clock`` is the wall clock (s, epoch), ``gpus`` what is told of the cards."""
         self.pipeline = pipeline
         self.config = config
         self._clock = clock
@@ -56,8 +58,11 @@ class Reading:
         targets = [*map(Target.of, config.engines)]
         pipeline.engines.expect((target.pool, target.engine) for target in targets)
         self._poller = Poller(Scraper(targets), self._told.put, clock) if targets else None
+        self._gpus = gpus
+        if gpus is not None:
+            gpus.want(config.gpu.nvml)
         self._heard = False
-        """Whether engines have told anything since the last freeze."""
+        """Whether engines or cards have told anything since the last freeze."""
         if self._poller is not None:
             self._poller.start()
 
@@ -146,7 +151,10 @@ class Reading:
             reader.follower.close()
 
     def _hear(self) -> None:
-        """Take in what the engines' pages told."""
+        """Take in what the engines' pages and the cards told."""
+        for reading in self._gpus.news() if self._gpus else ():
+            self._heard = True
+            self.pipeline.cards.hear(reading, self._clock())
         while not self._told.empty():
             self._heard = True
             for told in self._told.get():

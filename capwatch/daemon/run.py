@@ -21,12 +21,14 @@ from capwatch.config.check import of_reach, warnings
 from capwatch.config.schema import Config
 from capwatch.daemon.committing import Committing
 from capwatch.daemon.control import Control, is_utf8
+from capwatch.daemon.gpus import GpuWatch
 from capwatch.daemon.package import Ledger
 from capwatch.daemon.reading import LONGEST_WAIT_S, Reading
 from capwatch.daemon.shown import Shown
 from capwatch.daemon.start import begin, fresh_history, opened_history
 from capwatch.daemon.status import Board
 from capwatch.errors import CapwatchError, UsageError
+from capwatch.gpus import shelf as gpus
 from capwatch.keep.state import Lock
 from capwatch.pipeline import Pipeline
 from capwatch.sourcing import engines
@@ -98,7 +100,8 @@ class Daemon:
         history = opened_history(config)
         self._shown = Shown(begun.totals, begun.pipeline.meters, frozenset(config.metrics.disable))
         self._shown.live.started_at = self._shown.live.reload_at = time.time()
-        self._reading = Reading(config, begun.pipeline, self._ledger.sources, clock)
+        self._gpus = GpuWatch(gpus()["nvml"])
+        self._reading = Reading(config, begun.pipeline, self._ledger.sources, clock, self._gpus)
         self._committing = Committing(self._state, history, self._ledger, self._shown, partial(fresh_history, config))
         self._board = Board(self._shown, config)
         self._server = Server(
@@ -163,6 +166,7 @@ class Daemon:
         whole = self._committing.stop(max(LOOK_S, deadline - time.monotonic()))
         self._server.stop()
         self._control.stop()
+        self._gpus.stop()
         if not whole:
             _log.error("stopped before everything was durable; what is missing will be read again")
         self._state.close()
@@ -283,7 +287,7 @@ class Daemon:
         pipeline = Pipeline(config, old.pipeline.names, secret=old.pipeline.secret)
         pipeline.load(old.pipeline.save())
         pipeline.inherit(old.pipeline)
-        self._reading = Reading(config, pipeline, old.states(), self._clock)
+        self._reading = Reading(config, pipeline, old.states(), self._clock, self._gpus)
         old.close()
         self._config = config
         self._note_settings()

@@ -32,7 +32,13 @@ CLASS = Axis("class", 12)
 SOURCE = Axis("source", 14)
 BOUND = Axis("bound", 14)
 ENGINE = Axis("engine", 20)
-WIDTHS = {axis.name: axis.bits for axis in (TENANT, ROUTE, MODEL, POOL, CLASS, SOURCE, BOUND, ENGINE)}
+GPU = Axis("gpu", 12)
+UUID = Axis("uuid", 16)
+GPU_NAME = Axis("name", 10)
+DRIVER = Axis("driver", 12)
+XID = Axis("xid", 12)
+_TEXTS = (TENANT, ROUTE, MODEL, POOL, CLASS, SOURCE, BOUND, ENGINE, GPU, UUID, GPU_NAME, DRIVER, XID)
+WIDTHS = {axis.name: axis.bits for axis in _TEXTS}
 
 
 @dataclass(frozen=True)

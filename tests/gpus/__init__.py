@@ -1,0 +1,1 @@
+"""GPUs, read through the real binding from a library of our own."""
