@@ -41,6 +41,7 @@ class Gpus:
 
     tables = (LEVELS, UP, INFO, POOLS, NVML, ENERGY, ECC, XIDS)
     sketches = ()
+    followers = ()
 
     def measure(self, seen: Seen, into: Gathering) -> None:
         """Requests tell nothing of it."""
