@@ -27,6 +27,7 @@ class Content:
         self.fd: int | None = None
         self.bound = False  # a file holds it: `id` is in the listing or its descriptor is open
         self.listed = False  # a name under the globs leads to it
+        self.cut = False  # its own file holds something else now: a copy may have been made before
         self.loss = "deleted"  # why unread bytes will be lost if no file with this content turns up
         self.problem: str | None = None  # why the file cannot be read
         self.stat = (0, 0)  # size and mtime in ns at the last look
@@ -63,13 +64,14 @@ class Content:
 
     def bind(self, file: File, now: float) -> None:
         """This file holds it from now on."""
-        copied = self.id != file.id and self.loss != "truncated"
+        copied = self.id != file.id and not self.cut
         self.id, self.mtime_ns, self.size = file.id, file.mtime_ns, max(file.size, self.at.end)
         self._named(file)
         if copied:  # the file under the old name is the copy, not a newcomer
             self.was = self.path
         self.real = os.path.realpath(self.path)
-        self.bound, self.listed, self.vanished, self.loss = True, True, False, "deleted"
+        self.bound, self.listed, self.vanished = True, True, False
+        self.cut, self.loss = False, "deleted"
         self.searched, self.seen, self.quiet = self.at.end, (-1, 0), 0
         self.moved = self.due = now
 

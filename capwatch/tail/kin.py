@@ -63,7 +63,7 @@ def homeless(content: Content, file: File, sample: Sample) -> Kinship | None:
     within a family, when the copy made before a truncation is sought. A shorter file can only be an older copy, never
     under the content's own name: 1,024 bytes must speak for it, after a truncation the 64 of the first mark.
     """
-    copied = content.loss == "truncated" and not content.vanished
+    copied = content.cut and not content.vanished
     compared = content.marks[0].end <= sample.size if content.marks else copied
     if compared and sample.has(content.at):
         return Kinship.SAME

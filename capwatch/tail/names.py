@@ -5,6 +5,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from capwatch.tail.position import FileId
@@ -65,6 +66,7 @@ def roots(globs: Iterable[str]) -> set[str]:
     return found
 
 
+@lru_cache(1 << 14)
 def stem(path: str) -> str:
     """The live name of a family of rotated files: the path without what rotation put behind it.
 

@@ -75,7 +75,7 @@ class Register:
     def truncated(self, content: Content, now: float) -> None:
         """Its file holds something else now: look for a copy, and read the file from its beginning."""
         self.truncations += 1
-        content.loss = "truncated"
+        content.cut, content.loss = True, "truncated"
         self.release(content, now)
 
     def lose(self, count: int, reason: str) -> None:
@@ -123,7 +123,7 @@ class Register:
 
     def _adopt(self, loose: list[File], now: float) -> None:
         """Find out what each file without a known content holds; those whose inode is known come first."""
-        away = [each for each in self.contents.values() if not each.bound and each.loss == "deleted"]
+        away = [each for each in self.contents.values() if not each.bound and not each.cut]
         by_id = {each.id: each for each in sorted(away, key=lambda each: (not each.vanished, each.number))}
         strange = [file for file in loose if not self._resume(by_id.get(file.id), file, now)]
         if not strange:
@@ -154,8 +154,10 @@ class Register:
             return True
         os.close(fd)
         if not content.vanished:
-            self.truncations += 1
-            content.loss = "truncated"
+            content.cut = True
+            if content.path in file.paths:  # else the inode may have been given to a new file
+                self.truncations += 1
+                content.loss = "truncated"
         return False
 
     def _place(self, file: File, fd: int, kin: Kin, blank: Content | None, now: float) -> Content | None:
@@ -229,7 +231,7 @@ class Register:
             if content.bound or content.vanished:
                 continue
             content.moved = max(content.moved, now) if content.moved == -inf else content.moved
-            wait = self._settings.copy_wait if content.loss == "truncated" else self._settings.grace
+            wait = self._settings.copy_wait if content.cut else self._settings.grace
             if now - content.moved >= wait:
                 self._give_up(content)
         vanished = [content for content in self.contents.values() if content.vanished]

@@ -150,3 +150,25 @@ def test_empty_files_are_known_by_their_inode(tmp_path: Path, start: Start) -> N
     append(tmp_path / "log.a", line(1))
     append(tmp_path / "log.b", line(2))
     assert sorted(reader.read().splitlines()) == sorted((line(1) + line(2)).splitlines())
+
+
+def test_the_inode_of_a_deleted_file_under_another_name(tmp_path: Path, start: Start) -> None:
+    """After a restart a new file with the inode of one that went was not truncated; what was unread of that is lost."""
+    append(tmp_path / "log", lines(0, 10))
+    append(tmp_path / "log.1", lines(20, 30))
+    reader = start()
+    reader.read()
+    append(tmp_path / "log.1", b"not yet read")
+    reader.read()
+    reader.stop()
+    (tmp_path / "log.1").unlink()
+    append(tmp_path / "log.new", lines(30, 40))
+    reused = os.stat(tmp_path / "log.new").st_ino
+    positions = {
+        number: msgspec.structs.replace(each, inode=reused) if each.path.endswith("log.1") else each
+        for number, each in reader.kept.positions.items()
+    }
+    reader.restart(msgspec.structs.replace(reader.kept, positions=positions))
+    assert reader.read(seconds=20) == lines(30, 40)
+    assert reader.status.truncations == 0
+    assert reader.status.bytes_lost == {"deleted": len(b"not yet read")}
