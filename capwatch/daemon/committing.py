@@ -6,6 +6,7 @@ A commit that fails leaves what is shown as it is; its package is tried again, w
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 import threading
 import time
@@ -18,6 +19,7 @@ from capwatch.daemon.package import Ledger, Package
 from capwatch.daemon.shown import Shown
 from capwatch.errors import StateError
 from capwatch.keep.codec import DamagedError
+from capwatch.keep.database import trouble
 from capwatch.keep.history import History
 from capwatch.keep.state import State
 from capwatch.ledger import Closed, Names, Totals
@@ -50,6 +52,7 @@ class Committing:
     ) -> None:
         """Write to ``state`` and ``history``; ``renew`` puts a new history in the place of one that is damaged."""
         self._state = state
+        self._folder = os.path.dirname(state.path)
         self._history = history
         self._ledger = ledger
         self._shown = shown
@@ -148,7 +151,7 @@ class Committing:
                 break
             except sqlite3.Error as error:
                 self._shown.live.commit_errors += 1
-                _log.error("commit failed, tried again: %s", error)
+                _log.error("commit failed, tried again: %s", trouble(self._folder, error))
             if self._stopping:
                 return False
             with self._wanted:
@@ -175,7 +178,7 @@ class Committing:
         except sqlite3.Error as error:
             self._shown.live.commit_errors += 1
             self._checked = time.monotonic()
-            _log.error("history or checkpoint failed, tried again later: %s", error)
+            _log.error("history or checkpoint failed, tried again later: %s", trouble(self._folder, error))
 
     def _begin_history(self, error: DamagedError) -> None:
         """Go on with a new history; what it was to be given comes again."""
@@ -188,7 +191,7 @@ class Committing:
             return
         closed, names, clock = found
         self._history.keep(closed, names, clock)
-        self._shown.look(lambda totals: totals.closed.__delitem__(slice(len(closed))))
+        self._shown.look(lambda totals: totals.kept(len(closed)))
 
     def _checkpoint(self, pipeline: Mapping[str, object]) -> None:
         found = self._shown.look(lambda totals: totals.save(), SCRAPE_S)
@@ -204,4 +207,4 @@ def _closed(totals: Totals) -> tuple[list[Closed], Names, float] | None:
     """Closed slots that are worth a transaction of the history; None where there are few."""
     if len(totals.closed) < WORTH and all(one.table == SECONDS.name for one in totals.closed):
         return None
-    return list(totals.closed), totals.names.copy(), totals.clock
+    return list(totals.closed), totals.closed_names(), totals.clock

@@ -86,8 +86,8 @@ def _count(begun: Begun, history: History, rows: Rows, now: float) -> None:
     # There are no lines, so none are told of.
     begun.pipeline.take(Origin(GATEWAY), Decoded(batch, np.arange(len(batch)), [], 0, 0, 0, Counter()), now)
     begun.totals.apply(begun.pipeline.freeze())
-    history.keep(begun.totals.closed, begun.totals.names, begun.totals.clock)
-    begun.totals.closed.clear()
+    history.keep(begun.totals.closed, begun.totals.closed_names(), begun.totals.clock)
+    begun.totals.kept(len(begun.totals.closed))
 
 
 def _close(begun: Begun) -> None:

@@ -119,7 +119,9 @@ class Totals:
 
         self._rolling: dict[str, dict[int, Cells]] = {s.name: {} for s in self.sketches.values() if s.rolls_up}
         self.closed: list[Closed] = []
-        """Slots that are complete and wait for the history; whoever has kept them takes them out."""
+        """Slots that are complete and wait for the history, see `kept`."""
+        self._parted: list[tuple[str, int, str]] = []
+        """(axis, id, text) of names that went while slots waited: these are still about them."""
 
     def apply(self, delta: Delta) -> None:
         """Add a delta; the clock never goes back. Tables that no meter has any more are passed over."""
@@ -135,12 +137,15 @@ class Totals:
             self._apply_slots(name, slots)
         for name, parts in delta.cells.items():
             self._apply_cells(name, parts)
+        self.advance(delta.clock)  # first, for what closes is about names that may go now
         for axis in {axis for axis, _ in delta.forgotten}:
             self._forget(axis, [number for one, number in delta.forgotten if one == axis])
         for axis, number in delta.forgotten:
+            text = self.names.texts(axis).get(number)
+            if self.closed and text is not None:
+                self._parted.append((axis, number, text))
             self.names.forget(axis, number)
         self.names.gone()
-        self.advance(delta.clock)
 
     def _apply_slots(self, name: str, slots: Mapping[int, tuple[Ints, Floats]]) -> None:
         if name in self._slots:
@@ -171,6 +176,18 @@ class Totals:
                 sums, cells = slots.pop(slot), rolling.pop(slot, _NO_CELLS)
                 if table.closes:
                     self.closed.append(Closed(name, slot, sums, cells))
+
+    def closed_names(self) -> Names:
+        """A copy of the names, those among them that closed slots are about and that have gone since."""
+        names = self.names.copy()
+        names.put(self._parted)
+        return names
+
+    def kept(self, count: int) -> None:
+        """The history has so many of the closed slots, the first ones."""
+        del self.closed[:count]
+        if not self.closed:
+            self._parted.clear()
 
     def rows(self, table: Table) -> tuple[Ints, Floats]:
         """(keys ascending, values) of a table for life."""
@@ -226,7 +243,7 @@ class Totals:
 
     def save(self) -> dict[str, object]:
         """Everything, in parts by name; a part that did not change is equal to what it was."""
-        parts: dict[str, object] = {"clock": self.clock, "names": self.names.save()}
+        parts: dict[str, object] = {"clock": self.clock, "names": self.names.save(), "parted": list(self._parted)}
         parts |= {f"sums/{name}": [sums.keys, sums.values] for name, sums in self._sums.items()}
         for name, slots in self._slots.items():
             parts |= {f"slots/{name}/{slot}": [sums.keys, sums.values] for slot, sums in slots.items()}
@@ -244,6 +261,7 @@ class Totals:
     def load(self, parts: Mapping[str, Any]) -> None:
         """Take over what `save` gave; parts of tables that are no longer there, or have other columns, are left."""
         self.names.load(parts["names"])
+        self._parted = [(axis, number, text) for axis, number, text in parts.get("parted", ())]
         for name, part in parts.items():
             kind, _, rest = name.partition("/")
             table, _, slot = rest.partition("/")

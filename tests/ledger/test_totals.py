@@ -217,3 +217,22 @@ def test_sketches_bear_slots_far_apart() -> None:
         into.observe(VALUES, cells, ints(slot))
     totals.apply(into.freeze(0.0))
     assert totals.lasting(VALUES).arrays()[1].tolist() == [2]
+
+
+def test_what_closes_keeps_the_names_that_go_with_it() -> None:
+    """A clock that leaps over the seven days of a name closes its slots and forgets it in one delta; both are told."""
+    totals, names = empty(), Names()
+    into = Gathering(names)
+    route = names.id("route", "/a")
+    gathered([(2, route, 5, 1)], into)
+    totals.apply(into.freeze(6.0))
+    names.forget("route", route)
+    totals.apply(into.freeze(9e5))
+    assert [one.sums.keys.tolist() for one in totals.closed] == [[route]]
+    saved = empty()
+    saved.load(unpack(packed(totals.save())))
+    for each in (totals, saved):
+        assert route not in each.names.texts("route")
+        assert each.closed_names().texts("route")[route] == "/a"
+        each.kept(1)
+        assert route not in each.closed_names().texts("route")
