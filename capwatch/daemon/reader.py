@@ -95,7 +95,9 @@ class Reader:
         return decoded
 
     def expire(self, now: float) -> Iterator[tuple[Origin, Decoded]]:
-        """Give up records whose last part never came by ``now`` (s, epoch); what comes of them."""
+        """Give up records whose last part never came by ``now`` (s, monotonic); what comes of them."""
+        for lineage in list(self.remembered):  # it may have held a part since before a restart, and get no more lines
+            self._decoder(lineage)
         for lineage, decoder in self.decoders.items():
             if decoder.holds:
                 yield from self._give_up(lineage, now)

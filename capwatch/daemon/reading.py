@@ -50,6 +50,8 @@ class Reading:
         configured = {one.name for one in config.sources}
         # A source that was taken out may come back: without its positions it would be counted again.
         self._others = {name: state for name, state in states.items() if name not in configured}
+        self._withdrawn = False
+        """Whether their gauges have been taken from the page."""
         self.readers = [
             Reader.of(config, one, states, counts=role[one.name] == "count", key=pipeline.secret)
             for one in config.sources
@@ -106,7 +108,8 @@ class Reading:
         """Everything read since the last call, ready for a commit; with all the pipeline remembers where asked."""
         self.flush()
         self._heard = False
-        self._expire(self._clock(), gone=checkpoint)
+        self._expire(gone=checkpoint)
+        self._withdraw()
         if self.caught_up():  # in a backlog only records move the clock: engines tell of now, and would make them late
             self.pipeline.tick(self._clock())
         sources = {}
@@ -177,11 +180,20 @@ class Reading:
         for block in blocks:
             reader.follower.taken(block)
 
-    def _expire(self, now: float, *, gone: bool) -> None:
+    def _withdraw(self) -> None:
+        """Sources that are not configured (any more) are neither up nor behind; what they counted stays."""
+        for name, state in self._others.items() if not self._withdrawn else ():
+            if state.saved is not None:
+                saved = state.saved
+                numbers = (saved.bytes_read, saved.bytes_skipped, math.nan, saved.rotations, saved.truncations, math.nan)
+                self.pipeline.book_files(name, numbers, saved.bytes_lost)
+        self._withdrawn = True
+
+    def _expire(self, *, gone: bool) -> None:
         """Give up records whose last part never came; where ``gone``, also the decoders of files that are gone."""
         for reader in self.readers:
-            for origin, given_up in [*reader.expire(now), *(reader.let_go() if gone else ())]:
-                self.pipeline.take(origin, given_up, now)
+            for origin, given_up in [*reader.expire(time.monotonic()), *(reader.let_go() if gone else ())]:
+                self.pipeline.take(origin, given_up, self._clock())
 
 
 def _joins(first: tuple[Reader, Block], last: tuple[Reader, Block], following: tuple[Reader, Block]) -> bool:

@@ -109,7 +109,7 @@ class Decoder:
         return self._wrapper.held if self._wrapper else 0
 
     def expire(self, now: float) -> Decoded:
-        """What comes of records that stayed open too long at ``now`` (s, epoch); mostly nothing.
+        """What comes of records that stayed open too long at ``now``; mostly nothing.
 
         See `Parts.expire` and `Holding.expire`; records of held lines stand on no line of a block.
         """

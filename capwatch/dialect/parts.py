@@ -81,11 +81,12 @@ class Parts:
     def expire(self, now: float) -> None:
         """Give up lines that stayed open longer than `LONGEST_OPEN_S` since the first call that saw them.
 
-        The age counts from that call and not from the line's own time, since a backlog is old without being late.
+        The age counts from that call and not from the line's own time, since a backlog is old without being late. A
+        clock that has begun anew, as with the machine, begins it anew.
         Infinity gives up all, for the end of a finished file.
         """
         for stream, line in list(self._open.items()):
-            line.since = now if line.since is None else line.since
+            line.since = now if line.since is None else min(line.since, now)
             if now == inf or now - line.since > LONGEST_OPEN_S:
                 self._give_up(stream)
 

@@ -83,9 +83,10 @@ class Holding(Protocol):
         """How many lines held earlier became parts of records on later lines since the last call."""
 
     def expire(self, now: float) -> Sequence[tuple[int, Request]]:
-        """The records of lines that waited too long at ``now`` (s, epoch), in their order; infinity gives up all.
+        """The records of lines that waited too long at ``now``, in their order; infinity gives up all.
 
-        Each comes with how many calls of `read` ago its line was read (0 is the last one).
+        Each comes with how many calls of `read` ago its line was read (0 is the last one); ``now`` is s on any clock
+        that runs evenly.
         """
 
 
@@ -111,7 +112,7 @@ class Wrapper(Protocol):
         """Lines held back earlier that resolved since the last call, by fate (`skip` or a reason to drop)."""
 
     def expire(self, now: float) -> None:
-        """Give up parts older than the wrapper's bound, as `partial`; ``now`` in s, epoch."""
+        """Give up parts older than the wrapper's bound, as `partial`; ``now`` in s on any clock that runs evenly."""
 
     def save(self) -> object:
         """What the wrapper remembers, as plain builtins."""

@@ -188,7 +188,7 @@ class Lines:
         """See `capwatch.dialect.Holding`."""
         found = []
         for one, waiting in list(self._memory.open.items()):
-            waiting.since = now if waiting.since is None else waiting.since
+            waiting.since = now if waiting.since is None else min(waiting.since, now)
             if now == inf or now - waiting.since > WAIT_S:
                 found.append((self._memory.reads - waiting.read, self._give_up(one).request))
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -53,6 +54,17 @@ class Daemon:
             for (one, labels), value in found.items()
             if one == f"capwatch_{name}" and where.items() <= dict(labels).items()
         )
+
+    def shown(self, source: str) -> dict[str, float]:
+        """All samples of one source's files by name, without prefix."""
+        found = samples(self.reading.pipeline, self.totals)
+        return {
+            one.removeprefix("capwatch_"): value
+            for (one, labels), value in found.items()
+            if one.startswith("capwatch_source_")
+            and dict(labels).get("source") == source
+            and "reason" not in dict(labels)
+        }
 
 
 @pytest.fixture
@@ -118,14 +130,34 @@ def test_a_source_that_was_taken_out_goes_on_where_it_stood(daemon: Daemon, path
     assert daemon.value("lines_read_total", source="log") == 2
 
 
-def test_a_record_whose_last_part_never_comes_is_given_up(tmp_path: Path) -> None:
-    """After a minute the parts of a container's line are a drop and skipped lines, though no other line comes."""
+def test_a_source_that_was_taken_out_is_neither_up_nor_behind(daemon: Daemon, path: Path) -> None:
+    """Its gauges are withdrawn, its counters stay; put back it has all of them again."""
+    before = daemon.shown("log")
+    daemon.reload()
+    daemon.commit()
+    gone = {"source_up", "source_lag_bytes"}
+    assert daemon.shown("log") == {name: value for name, value in before.items() if name not in gone}
+    daemon.reload(source(path))
+    daemon.commit()
+    assert daemon.shown("log") == before
+
+
+def test_a_record_whose_last_part_never_comes_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a minute the parts of a container's line are a drop and skipped lines, though no other line comes.
+
+    The minute is one of the monotonic clock: setting the wall clock changes nothing.
+    """
     path = tmp_path / "0.log"
     path.write_text(f"{STAMP} P begun\n{STAMP} P and never ended\n")
+    ticking = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: ticking[0])
     daemon = Daemon(replace(source(path), wrapper="cri"))
     daemon.commit()
+    daemon.now += 3600  # the wall clock is set
+    daemon.reload(replace(source(path), wrapper="cri"))  # and what is open goes on in another reading
+    daemon.commit()
     held = daemon.value("lines_read_total")
-    daemon.now += 61
+    ticking[0] += 61
     daemon.commit()
     daemon.reading.close()
     counts = [daemon.value(f"lines_{one}_total") for one in ("read", "counted", "skipped", "dropped")]
