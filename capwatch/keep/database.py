@@ -41,6 +41,26 @@ _PASSING: Final = frozenset(
 """Errors that come from around the file, not from what is in it."""
 
 
+FULL_BYTES: Final = 512 << 10
+"""Free bytes below which a failure to write is the full disk's, whatever SQLite calls it: a log's index wants more."""
+
+
+def trouble(folder: str, error: OSError | sqlite3.Error) -> str:
+    """What keeps files in ``folder`` from being used, in a few words; for a full disk SQLite says `disk I/O error`."""
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return _said(error)
+    free = disk.f_bavail * disk.f_frsize
+    if isinstance(error, OSError) or free >= FULL_BYTES:
+        return _said(error)
+    return f"the disk is full ({free >> 10} KiB free)"
+
+
+def _said(error: OSError | sqlite3.Error) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+
+
 @contextmanager
 def judged() -> Iterator[None]:
     """Tell damage from trouble: what is in the file is to blame, unless SQLite blames what is around it.

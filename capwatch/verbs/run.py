@@ -16,6 +16,7 @@ from capwatch.console.configured import load
 from capwatch.daemon import log
 from capwatch.daemon.run import Daemon, Flags
 from capwatch.errors import StateError, UsageError
+from capwatch.keep.database import trouble
 
 EXAMPLE = "capwatch run --config.file capwatch.yml"
 
@@ -63,11 +64,13 @@ def run(arguments: argparse.Namespace) -> int:
         reset=arguments.reset,
     )
     try:
-        daemon = Daemon(configured(), configured, flags)
+        config = configured()
+        daemon = Daemon(config, configured, flags)
     except StateError as error:
         raise UsageError(str(error)) from None
     except (OSError, sqlite3.Error) as error:
-        raise UsageError(f"state_dir: cannot be used: {getattr(error, 'strerror', None) or error}") from None
+        why = trouble(config.state_dir, error)
+        raise UsageError(f"{config.state_dir}: {why}; see to that, or name another with --state-dir") from None
     return daemon.run()
 
 
