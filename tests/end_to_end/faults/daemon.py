@@ -53,6 +53,10 @@ class Daemon:
         self.config = folder / "capwatch.yml"
         self.trigger = folder / "trigger"
         self.log = folder / "daemon.log"
+        self.env: dict[str, str] = {}
+        """Added to its environment."""
+        self.under: tuple[str, ...] = ()
+        """The command that runs it with fewer rights than this process, or none."""
         self.configure(document)
         self._command = COMMAND
         if breakable:
@@ -74,17 +78,20 @@ class Daemon:
         assert self._process is not None
         return self._process
 
-    def start(self) -> float:
-        """Start, and wait until it is ready; the seconds that took."""
-        self.launch()
+    def start(self, *words: str) -> float:
+        """Start with these flags, and wait until it is ready; the seconds that took."""
+        self.launch(*words)
         return until(self.is_ready, "the daemon is ready")
 
-    def launch(self) -> None:
-        """Start without waiting."""
-        env = {**os.environ, TRIGGER: str(self.trigger), CHECKPOINT_S: "1"}
+    def launch(self, *words: str) -> None:
+        """Start with these flags, without waiting."""
+        env = {**os.environ, TRIGGER: str(self.trigger), CHECKPOINT_S: "1", **self.env}
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*self._command, "run", "--config.file", str(self.config)], cwd=ROOT, env=env, stderr=log
+                [*self.under, *self._command, "run", "--config.file", str(self.config), *words],
+                cwd=ROOT,
+                env=env,
+                stderr=log,
             )
 
     def kill(self) -> None:

@@ -1,7 +1,8 @@
 """Starts the daemon for a test that wants it dead at a certain point of a commit; the product itself has no such place.
 
 The file of `TRIGGER` says where: `append before`, `append within` (written, but not yet committed), `append after`
-(durable, but not yet shown), and the same of `checkpoint`. The process then kills itself as `kill -9` does.
+(durable, but not yet shown), and the same of `checkpoint` and of `keep`, which is the history's and comes in nearly
+every commit here. The process then kills itself as `kill -9` does.
 As long as it says `full`, every commit fails as it does on a full disk.
 """
 
@@ -18,11 +19,15 @@ from typing import Any
 
 from capwatch.cli import main
 from capwatch.daemon import committing
-from capwatch.keep import database, state
+from capwatch.keep import database, history, state
 
 TRIGGER = "CAPWATCH_TEST_TRIGGER"
 FULL = "full"
 CHECKPOINT_S = "CAPWATCH_TEST_CHECKPOINT_S"
+
+WORKS = ((state.State, "append"), (state.State, "checkpoint"), (history.History, "keep"))
+POINTS = tuple(f"{work} {moment}" for _, work in WORKS for moment in ("before", "within", "after"))
+"""Every step of commit, checkpoint and outbox."""
 
 _doing = ""
 
@@ -37,8 +42,8 @@ def _die(moment: str) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
 
-def _wrapped(name: str) -> None:
-    real: Callable[..., Any] = getattr(state.State, name)
+def _wrapped(owner: type, name: str) -> None:
+    real: Callable[..., Any] = getattr(owner, name)
 
     def call(*arguments: Any) -> Any:
         global _doing  # noqa: PLW0603 - one committing thread
@@ -48,7 +53,7 @@ def _wrapped(name: str) -> None:
         _die("after")
         return found
 
-    setattr(state.State, name, call)
+    setattr(owner, name, call)
 
 
 def _wrap_transaction() -> None:
@@ -61,11 +66,13 @@ def _wrap_transaction() -> None:
             _die("within")
 
     state.transaction = transaction  # type: ignore[attr-defined]
+    history.transaction = transaction  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":
-    for each in ("append", "checkpoint"):
-        _wrapped(each)
+    for owner, name in WORKS:
+        _wrapped(owner, name)
     _wrap_transaction()
+    committing.WORTH = 1  # type: ignore[misc]
     committing.CHECKPOINT_S = float(os.environ[CHECKPOINT_S])  # type: ignore[misc]
     sys.exit(main(sys.argv[1:]))

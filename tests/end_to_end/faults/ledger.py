@@ -117,7 +117,8 @@ class Ledger:
     def stop(self) -> None:
         """Scrape no more."""
         self._stopping.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
 
     def _run(self) -> None:
         while not self._stopping.is_set():

@@ -22,7 +22,7 @@ from . import LONG
 from .daemon import Daemon, until
 from .launcher import FULL
 from .ledger import LINE_BYTES, Ledger, accounted
-from .test_kill import DOCUMENT, source
+from .scenario import DOCUMENT, source
 from .writer import Writer, line
 
 STOP_S = 5.0

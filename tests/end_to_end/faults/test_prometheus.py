@@ -13,8 +13,8 @@ from tests.end_to_end.prometheus import Prometheus
 from . import LONG
 from .daemon import Daemon
 from .ledger import Ledger, Samples
+from .scenario import source
 from .scraping import judged, needs_prometheus, scraping, tenants, wait_for
-from .test_kill import source
 from .writer import Writer, tokens
 
 pytestmark = needs_prometheus

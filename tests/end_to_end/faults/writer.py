@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -15,7 +16,8 @@ TICK_S = 0.005
 LINES_A_TENANT = 100
 
 Wrap = Callable[[bytes, int], bytes]
-Steps = Iterator[None]
+Truth = dict[str, list[float]]
+"""By tenant: requests, and tokens computed, cached and output."""
 
 
 def line(sequence: int, at: float, prefix: str = "t") -> bytes:
@@ -32,31 +34,56 @@ def tokens(sequence: int) -> tuple[int, int, int]:
     return 100 + sequence * 7 % 997, sequence * 3 % 100, 1 + sequence * 11 % 499
 
 
+def truth(lines: int, prefix: str = "t", *, without: Container[int] = ()) -> Truth:
+    """What the first so many lines amount to, without those of some numbers."""
+    found: Truth = {}
+    for sequence in range(lines):
+        if sequence not in without:
+            prompt, cached, output = tokens(sequence)
+            sums = found.setdefault(f"{prefix}{sequence // LINES_A_TENANT:06d}", [0.0, 0.0, 0.0, 0.0])
+            for place, value in enumerate((1, prompt - cached, cached, output)):
+                sums[place] += value
+    return found
+
+
 def plain(text: bytes, sequence: int) -> bytes:
     """The line as it is."""
     return text
 
 
-def cri(text: bytes, sequence: int) -> bytes:
-    """The line as a container runtime writes it: in one to four parts, each a line of its own."""
-    stamp = b"2026-03-03T09:15:02.430000190Z stdout"
-    body = text.rstrip(b"\n")
-    size = -(-len(body) // (1 + sequence % 4))
-    parts = [body[begin : begin + size] for begin in range(0, len(body), size)]
-    return b"".join(b"%b %b %b\n" % (stamp, b"F" if part is parts[-1] else b"P", part) for part in parts)
-
-
 class Writer:
     """A thread that appends lines at a steady rate through one descriptor, as a gateway does, torn in any place."""
 
-    def __init__(self, path: Path, rate: float, *, prefix: str = "t", wrap: Wrap = plain, seed: int = 1) -> None:
+    def __init__(
+        self,
+        path: Path,
+        rate: float,
+        *,
+        prefix: str = "t",
+        wrap: Wrap = plain,
+        seed: int = 1,
+        tick: float = TICK_S,
+        torn: bool = True,
+        clock: Callable[[int], float] = lambda sequence: time.time(),
+    ) -> None:
+        """A writer of ``rate`` lines/s, every ``tick`` seconds what is due by then, ``torn`` within a line or not.
+
+        ``clock`` tells when (s, epoch) the request of a line finished.
+        """
         self.path = path
         self.lines = 0
         self.bytes = 0
         """Ever written, an unfinished line included."""
+        self.opened_at = 0
+        """Lines written before the file that it writes to now."""
+        self.finished: Counter[int] = Counter()
+        """Requests that finished in a second (epoch), as the lines say."""
         self._rate = rate
         self._prefix = prefix
         self._wrap = wrap
+        self._tick = tick
+        self._torn = torn
+        self._clock = clock
         self._random = Random(seed)
         self._tail = b""
         self._quiet = threading.RLock()
@@ -76,15 +103,9 @@ class Writer:
         self._finish()
         os.close(self._file)
 
-    def truth(self) -> dict[str, list[float]]:
-        """By tenant: requests, and tokens computed, cached and output."""
-        found: dict[str, list[float]] = {}
-        for sequence in range(self.lines):
-            prompt, cached, output = tokens(sequence)
-            sums = found.setdefault(f"{self._prefix}{sequence // LINES_A_TENANT:06d}", [0.0, 0.0, 0.0, 0.0])
-            for place, value in enumerate((1, prompt - cached, cached, output)):
-                sums[place] += value
-        return found
+    def truth(self, *, without: Container[int] = ()) -> Truth:
+        """See `truth`."""
+        return truth(self.lines, self._prefix, without=without)
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
@@ -94,11 +115,16 @@ class Writer:
             yield
 
     def reopen(self) -> None:
-        """Go on in a file of the live name, after the line in hand has been finished in the old one."""
+        """Go on in a file of the live name, after the line in hand has been finished in the old one.
+
+        The parts of a wrapped line are lines: the next one comes in the new file.
+        """
         with self._quiet:
-            self._finish()
+            begun, end, self._tail = self._tail.partition(b"\n")
+            self._write(begun + end)
             os.close(self._file)
             self._file = self._opened()
+            self.opened_at = self.lines
 
     def _opened(self) -> int:
         return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -106,13 +132,15 @@ class Writer:
     def _run(self) -> None:
         begun = time.monotonic()
         while not self._stopping.is_set():
-            time.sleep(TICK_S)
+            time.sleep(self._tick)
             with self._quiet:
                 due = int((time.monotonic() - begun) * self._rate)
-                data, now = self._tail, time.time()
+                data = self._tail
                 for sequence in range(self.lines, due):
-                    data += self._wrap(line(sequence, now, self._prefix), sequence)
-                cut = max(0, len(data) - self._random.randrange(200))
+                    at = round(self._clock(sequence), 3)
+                    self.finished[int(at)] += 1
+                    data += self._wrap(line(sequence, at, self._prefix), sequence)
+                cut = max(0, len(data) - self._random.randrange(200)) if self._torn else len(data)
                 self.lines = max(self.lines, due)
                 self._write(data[:cut])
                 self._tail = data[cut:]
@@ -125,54 +153,3 @@ class Writer:
         self.bytes += len(data)  # before the write, since the reader may be quicker than this thread
         while data:
             data = data[os.write(self._file, data) :]
-
-
-# Rotations as generators: between two steps a test may kill, start or wait, while the writer writes on.
-
-
-def rename(writer: Writer, number: int) -> Steps:
-    """The live file gets a name with a date; the writer goes on in the old one until it opens the new one."""
-    writer.path.rename(f"{writer.path}.20260303-{number:06d}")
-    yield
-    writer.reopen()
-    yield
-
-
-def chain(writer: Writer, number: int) -> Steps:
-    """Logrotate with `rotate 3`: .2 → .3, .1 → .2, live → .1; the oldest goes."""
-    for one in (2, 1, 0):
-        old = Path(f"{writer.path}.{one}") if one else writer.path
-        if old.exists():
-            old.rename(f"{writer.path}.{one + 1}")
-            yield
-    writer.reopen()
-    yield
-
-
-def copytruncate(writer: Writer, number: int) -> Steps:
-    """The live file is copied under the glob in pieces, then cut; nothing is written in between, so nothing is lost."""
-    with writer.quiet():
-        copy = Path(f"{writer.path}.20260303-{number:06d}")
-        with writer.path.open("rb") as source, copy.open("wb", buffering=0) as target:
-            while piece := source.read(256 << 10):
-                target.write(piece)
-                yield
-        os.truncate(writer.path, 0)
-        yield
-
-
-def recreate(writer: Writer, number: int) -> Steps:
-    """The live file is deleted and made anew; what was in it can be read by whoever has it open."""
-    writer.path.unlink()
-    yield
-    writer.reopen()
-    yield
-
-
-Rotation = Callable[[Writer, int], Steps]
-ROTATIONS: dict[str, Rotation] = {
-    "rename": rename,
-    "chain": chain,
-    "copytruncate": copytruncate,
-    "recreate": recreate,
-}

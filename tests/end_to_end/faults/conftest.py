@@ -1,0 +1,16 @@
+"""Asserts in modules that tests share tell both sides; tests of the long form are there in the long form only."""
+
+import pytest
+
+from . import LONG
+
+for _name in ("scenario", "daemon", "scraping"):
+    pytest.register_assert_rewrite(f"tests.end_to_end.faults.{_name}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take out tests that only `make faults` runs; they are not skipped, since nothing is missing for them."""
+    gone = [item for item in items if item.get_closest_marker("long") and not LONG]
+    if gone:
+        config.hook.pytest_deselected(items=gone)
+        items[:] = [item for item in items if item not in gone]
