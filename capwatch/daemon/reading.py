@@ -184,9 +184,9 @@ class Reading:
         """Sources that are not configured (any more) are neither up nor behind; what they counted stays."""
         for name, state in self._others.items() if not self._withdrawn else ():
             if state.saved is not None:
-                saved = state.saved
-                numbers = (saved.bytes_read, saved.bytes_skipped, math.nan, saved.rotations, saved.truncations, math.nan)
-                self.pipeline.book_files(name, numbers, saved.bytes_lost)
+                one, nothing = state.saved, math.nan
+                numbers = (one.bytes_read, one.bytes_skipped, nothing, one.rotations, one.truncations, nothing)
+                self.pipeline.book_files(name, numbers, one.bytes_lost)
         self._withdrawn = True
 
     def _expire(self, *, gone: bool) -> None:
