@@ -134,10 +134,6 @@ class Follower:
             os.path.dirname(path) for each in files for path in (each.path, each.real)
         }
 
-    def lineages(self) -> set[str]:
-        """The live names of all files that lines may still come from, or that may turn up again soon."""
-        return {each.family for each in self._register.contents.values() if not each.vanished}
-
     def close(self) -> None:
         """Give all descriptors back."""
         self._register.open_files.close_all()
