@@ -11,8 +11,8 @@ import pytest
 from tests.gpus.stub import Stub, compiled
 
 from .daemon import Daemon, until
+from .scenario import source
 from .test_daemon import STOP_S, configured
-from .test_kill import source
 from .writer import line
 
 

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from capwatch.keep.past import Past
-from capwatch.meters.flow import SECONDS
+from capwatch.load.tables import SECONDS
 
 from . import LONG
 from .cases import SEEDS, cases
