@@ -21,6 +21,10 @@ LOG = "".join(
     json.dumps({"finished_at": 1772529300 + i, "duration_s": 1.5, "tenant": "acme", "prompt_tokens": 100}) + "\n"
     for i in range(20)
 )
+# Three hours of usual traffic, then answers of ten times the length: even the wide rule of a beginner sees it.
+TRACE = "t,tenant,prompt_tokens,output_tokens\n" + "".join(
+    f"{1768773600 + i},acme,{1000 + i % 7 * 100},{100 if i < 10000 else 1000}\n" for i in range(12000)
+)
 # A daemon ends when it is told to, and a note needs one that runs; both are tried with a daemon elsewhere.
 ENDING = [name for name in verbs() if name not in ("run", "demo", "annotate")]
 
@@ -30,6 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder of a user with a configuration and a log."""
     (tmp_path / "capwatch.yml").write_text(CONFIG)
     (tmp_path / "access.jsonl").write_text(LOG)
+    (tmp_path / "requests.csv").write_text(TRACE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CAPWATCH__STATE_DIR", str(tmp_path / "state"))
     return tmp_path

@@ -1,0 +1,205 @@
+"""One scale for all channels: how seldom does history reach a level that this channel has reached?
+
+The highest values of half hours have an exponential tail. Its start and slope are fitted per channel on evidence that
+the reference had not seen; a channel's sum is then told in units of −ln of the chance that a half hour without drift
+gets there. The best channel of every half hour has such a tail again, and the alarm level is set by the wanted run
+length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from capwatch.drift.ticks import HOUR
+from capwatch.record import Bools, Floats
+
+BLOCK: Final = HOUR // 2
+"""Ticks of a half hour: long against a burst, short against a day."""
+MONTH: Final = 28 * 48
+"""Half hours of four weeks."""
+TAIL: Final = 0.1
+"""The tail is what the highest tenth of the half hours is made of."""
+LEAST_SLOPE: Final = 0.75
+"""A sum of log-likelihood ratios falls off as e^−S (Wald 1945); the cap on ticks makes that a little steeper."""
+CAP: Final = 1 / 4.6
+"""No tick brings an alarm nearer by more than this part of its level: a burst of 20 s touches three ticks."""
+OWN: Final = 0.5
+"""A channel's own cause must explain that part of the minimum effect; several causes may come together."""
+SURE: Final = 1.0
+"""Standard deviations of chance by which the change of cost exceeds the minimum effect."""
+LEAST_REQUESTS: Final = 50.0
+"""Requests since the change point without which nothing is claimed."""
+_ROUNDS: Final = 4
+"""The cap changes the tail and the tail the cap; they settle within a few rounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Per channel: where the tail starts, its slope, the most that a tick may add, and the alarm level."""
+
+    start: Floats
+    slope: Floats
+    bonus: Floats
+    """ln of the prior."""
+    level: float
+    """Of the best channel's surprise."""
+    rho: Floats
+    """Common shock: variance between minutes over that inside them, per request."""
+    usual: float
+    """Mean requests of a minute."""
+    noise: float
+    """Standard deviation of the cost of a request."""
+
+    @property
+    def alarm(self) -> Floats:
+        """The sum at which a channel's surprise is at the level: float64[A]."""
+        return np.asarray(self.start + self.slope * (self.level - self.bonus + np.log(TAIL)))
+
+    @property
+    def cap(self) -> Floats:
+        """float64[A]."""
+        return np.asarray(self.alarm * CAP)
+
+    def surprise(self, sums: Floats) -> Floats:
+        """−ln of the chance that a half hour reaches these sums, the prior included: float64[…, A]."""
+        return np.asarray((sums - self.start) / self.slope - np.log(TAIL) + self.bonus)
+
+    def damped(self, found: Floats, minute: Floats) -> Floats:
+        """Evidence, less where requests come together.
+
+        Args:
+            found: float64[T, A].
+            minute: float64[T]: requests of the minute that ends with each tick.
+        """
+        more = (1 + self.rho * self.usual) / (1 + self.rho * minute[:, None])
+        return np.asarray(found * np.minimum(1.0, more))
+
+
+def shock(found: Floats, n: Floats) -> tuple[Floats, float]:
+    """(ρ of every channel, mean requests of a minute), from ticks in order.
+
+    The variance of a minute's evidence is n σ_w² + n² σ_b² where requests of a minute share a shock; weighted least
+    squares, weights 1/n². ρ = σ_b²/σ_w².
+    """
+    size = HOUR // 60
+    whole = len(n) // size * size
+    minute = n[:whole].reshape(-1, size).sum(axis=1)
+    busy = minute > 0
+    if busy.sum() < 60:
+        return np.zeros(found.shape[1]), float(minute.mean()) if len(minute) else 0.0
+    minute, sums = minute[busy], found[:whole].reshape(len(minute), size, -1).sum(axis=1)[busy]
+    residual = sums - minute[:, None] * (sums.sum(axis=0) / minute.sum())
+    scatter = residual**2 / minute[:, None]
+    centred = minute - minute.mean()
+    between = (centred @ scatter) / max(1e-12, float(centred @ centred))
+    within = scatter.mean(axis=0) - between * minute.mean()
+    rho = np.where(between > 0, between / np.maximum(within, 1e-3 * scatter.mean(axis=0) + 1e-12), 0.0)
+    return np.clip(rho, 0.0, 1.0), float(minute.mean())
+
+
+def cusum(steps: Floats, start: Floats | float = 0.0) -> Floats:
+    """max(0, S + step) from tick to tick: float64[T, …]."""
+    total = start + np.cumsum(steps, axis=0)
+    return np.asarray(total - np.minimum(0.0, np.minimum.accumulate(total, axis=0)))
+
+
+class Stretch(NamedTuple):
+    """Neighbouring ticks with the evidence of one direction."""
+
+    found: Floats
+    """float64[T, A]: log-likelihood ratios."""
+    gain: Floats
+    """float64[T, A]: the change of cost that each channel's own cause explains, in replica-seconds."""
+    n: Floats
+    """float64[T]: requests."""
+    cost: Floats
+    """float64[T]: replica-seconds."""
+    expected: Floats
+    """float64[T]: the replica-seconds that were expected of these requests."""
+
+
+class Window(NamedTuple):
+    """Sums since a change point, in the direction that is watched; of any shape."""
+
+    n: Floats
+    excess: Floats
+    """Cost − expected cost."""
+    expected: Floats
+    gain: Floats
+
+
+def fit(history: Stretch, bonus: Floats, *, noise: float, log_run: float, effect: float, way: int) -> Scale:
+    """Set the levels from evidence of a history without drift, out of sample.
+
+    Args:
+        history: its ticks.
+        bonus: float64[A]: ln of the priors.
+        noise: standard deviation of the cost of a request.
+        log_run: ln of the half hours between false alarms.
+        effect: change of cost under which there is no alarm.
+        way: 1 for rises, −1 for falls.
+    """
+    channels = history.found.shape[1]
+    rho, usual = shock(history.found, history.n)
+    scale = Scale(np.zeros(channels), np.ones(channels), bonus, log_run, rho, usual, noise)
+    found = scale.damped(history.found, trailing(history.n))
+    totals = (history.n, way * (history.cost - history.expected), history.expected)
+    running = Window(*(_running(part) for part in (*totals, np.zeros(0))))
+    cap = np.full(channels, np.inf)
+    for _ in range(_ROUNDS):
+        both = []
+        for a in range(channels):
+            sums = cusum(np.minimum(found[:, a], cap[a]))
+            counts = _credible_at(sums, running._replace(gain=_running(way * history.gain[:, a])), noise, effect)
+            both.append((_maxima(sums), _maxima(np.where(counts, sums, 0.0))))
+        maxima, gated = (np.stack(parts, axis=1) for parts in zip(*both, strict=True))
+        start, slope = _tail(maxima)
+        scale = Scale(start, slope, bonus, log_run, rho, usual, noise)
+        begin, steep = _tail(scale.surprise(gated).max(axis=1, initial=0.0)[:, None])
+        level = max(log_run, begin[0] + max(1.0, steep[0]) * (log_run + np.log(TAIL)))
+        scale = replace(scale, level=float(level))
+        cap = scale.cap
+    return scale
+
+
+def trailing(n: Floats, before: Floats | None = None) -> Floats:
+    """Requests of the minute that ends with each tick; ``before``: those of the five ticks before the first."""
+    size = HOUR // 60
+    whole = np.concatenate([np.zeros(size - 1) if before is None else before, n])
+    total = np.concatenate([[0.0], np.cumsum(whole)])
+    return np.asarray(total[size:] - total[:-size])
+
+
+def credible(window: Window, noise: float, effect: float) -> Bools:
+    """Where the cost surely changed by more than the minimum effect, and enough of it by the channel's own cause."""
+    least = effect * window.expected
+    surely = window.excess > least + SURE * noise * np.sqrt(window.n)
+    return np.asarray(surely & (window.gain > OWN * least) & (window.n >= LEAST_REQUESTS))
+
+
+def _credible_at(sums: Floats, running: Window, noise: float, effect: float) -> Bools:
+    """The same after each tick, since the last zero of the sums there."""
+    at = np.arange(1, len(sums) + 1)
+    zero = np.maximum.accumulate(np.where(sums == 0.0, at, 0))
+    return credible(Window(*(part[at] - part[zero] for part in running)), noise, effect)
+
+
+def _running(values: Floats) -> Floats:
+    return np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
+
+
+def _maxima(sums: Floats) -> Floats:
+    """The highest sum of each half hour."""
+    whole = max(BLOCK, len(sums) // BLOCK * BLOCK)
+    return np.asarray(np.resize(sums, whole).reshape(-1, BLOCK).max(axis=1))
+
+
+def _tail(maxima: Floats) -> tuple[Floats, Floats]:
+    """Start and mean excess of the highest tenth of each column."""
+    start = np.quantile(maxima, 1 - TAIL, axis=0)
+    above = np.maximum(0.0, maxima - start)
+    slope = above.sum(axis=0) / np.maximum(1, (above > 0).sum(axis=0))
+    return start, np.maximum(slope, np.maximum(LEAST_SLOPE, 0.02 * start))
