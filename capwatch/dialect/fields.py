@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from typing import Final
 
@@ -31,38 +31,34 @@ class Mapped:
 
     def __init__(self, fields: Mapping[str, Field], zone: tzinfo, unit: str = "s") -> None:
         """Take the paths; ``unit`` is that of the dialect's durations, for paths that name none."""
-        self._zone = zone
-        self._unit = UNITS[unit]
         self._paths = [
-            (name, field.path, UNITS[field.unit or (unit if name in DURATIONS else "s")])
+            (name, field.path, reading(name, zone, field.unit or (unit if name in DURATIONS else "s")))
             for name, field in fields.items()
             if name in KINDS
         ]
 
     def fill(self, request: Request, found: object) -> None:
         """Set every mapped field of ``request`` to what the line has at its path, None included."""
-        for name, path, factor in self._paths:
-            setattr(request, name, self._read(name, walk(found, path), factor))
+        for name, path, read in self._paths:
+            setattr(request, name, read(walk(found, path)))
 
-    def value(self, name: str, value: object) -> object:
-        """What a line's ``value`` is as a record field, in the dialect's unit."""
-        return self._read(name, value, self._unit if name in DURATIONS else 1.0)
 
-    def _read(self, name: str, value: object, factor: float) -> object:
-        kind = KINDS[name]
-        if name == "status":
-            return status(value)
-        if name == "cache_hit":
-            return flag(value) or False
-        if name == "route":
-            return route(text(value))
-        if name == "model":
-            return model(value)
-        if kind == "number":
-            return number(value, factor)
-        if kind == "time":
-            return time(value, self._zone, factor)
-        return flag(value) if kind == "flag" else text(value)
+def reading(name: str, zone: tzinfo, unit: str) -> Callable[[object], object]:
+    """How a record field is read from what a line has for it; ``unit`` is that of the value, where it has one."""
+    kind, factor = KINDS[name], UNITS[unit]
+    special: dict[str, Callable[[object], object]] = {
+        "status": status,
+        "cache_hit": lambda value: flag(value) or False,
+        "route": lambda value: route(text(value)),
+        "model": model,
+    }
+    if name in special:
+        return special[name]
+    if kind == "number":
+        return lambda value: number(value, factor)
+    if kind == "time":
+        return lambda value: time(value, zone, factor)
+    return flag if kind == "flag" else text
 
 
 def model(value: object) -> str | None:

@@ -19,13 +19,16 @@ from msgspec.structs import astuple
 from capwatch.dialect.value import epoch, number
 from capwatch.dialect.verdict import Columns
 
-Kind = Literal["number", "text", "time", "flag"]
+Kind = Literal["number", "text", "time", "flag", "spelled", "raw"]
+"""Two kinds are for rules over columns: numbers that may be spelled as texts, and values as they are printed."""
 
 _TYPES: Mapping[Kind, Any] = {
     "number": float | None,
     "text": str | None,
     "time": float | datetime | None,
     "flag": bool | None,
+    "spelled": bool | int | float | str | None,
+    "raw": int | float | str | None,
 }
 
 

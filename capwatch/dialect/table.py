@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from capwatch.dialect.fields import Mapped
+from capwatch.dialect.fields import Mapped, reading
 from capwatch.dialect.path import walk
-from capwatch.dialect.value import text
 from capwatch.dialect.verdict import Options
-from capwatch.record import Request
+from capwatch.record import DURATIONS, MISSING, Request
 
 Paths = Mapping[str, tuple[str, ...]]
 """By record field: paths as `fields:` spells them, the one that says most first."""
@@ -23,17 +22,22 @@ class Table:
 
     def __init__(self, paths: Paths, options: Options, unit: str = "s") -> None:
         """Take the paths; ``unit`` is that of the dialect's durations, and of the operator's where none is named."""
-        self._own: Final = Mapped({}, options.zone, unit)
         self._mapped: Final = Mapped(options.fields, options.zone, unit)
-        self._paths: Final = {name: ways for name, ways in paths.items() if name not in options.fields}
+        self._ways: Final = [
+            (name, ways, reading(name, options.zone, unit if name in DURATIONS else "s"))
+            for name, ways in paths.items()
+            if name not in options.fields
+        ]
         self.named: Final = frozenset(options.fields)
         """Fields that the operator names: what a line has there is final."""
 
     def read(self, row: object) -> Request:
         """The record, as far as the table goes."""
         request = Request()
-        for name, ways in self._paths.items():
-            setattr(request, name, self._own.value(name, first_told(row, *ways)))
+        for name, ways, read in self._ways:
+            found = first_told(row, *ways)
+            if found is not None:
+                setattr(request, name, read(found))
         self._mapped.fill(request, row)
         return request
 
@@ -50,8 +54,11 @@ def first_told(row: object, *paths: str) -> object:
     >>> first_told({"a": "", "b": None, "c": "-", "d": 0}, "a", "b", "c", "d")
     0
     """
+    flat = row.get if isinstance(row, dict) else None
     for path in paths:
-        found = walk(row, path)
-        if found is not None and not (isinstance(found, str) and text(found) is None):
+        found = flat(path) if flat else None
+        if found is None and (flat is None or "." in path):  # most paths are one key: no need to walk
+            found = walk(row, path)
+        if found is not None and not (isinstance(found, str) and found.strip() in MISSING):
             return found
     return None

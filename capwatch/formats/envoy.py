@@ -18,19 +18,22 @@ they think.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 import msgspec
 
 from capwatch.dialect import Drop, Format, Options, Skip, Stateless, Verdict
 from capwatch.dialect.accesslog import READING
+from capwatch.dialect.columns import ColumnScanner, Leaves, each, mapped, rows
 from capwatch.dialect.fields import Mapped, model, status
 from capwatch.dialect.path import first
 from capwatch.dialect.responseflags import limiter, outcome
 from capwatch.dialect.route import route
+from capwatch.dialect.scan import Leaf
 from capwatch.dialect.table import first_told
 from capwatch.dialect.value import UNITS, number, text, time
+from capwatch.dialect.verdict import Columns
 from capwatch.record import Request
 
 Json = Mapping[str, object]
@@ -40,6 +43,11 @@ ROUTES: Final = ("x-envoy-origin-path", "x-envoy-original-path", "path", ":path"
 TENANTS: Final = ("x-tenant-id", "tenant.id", "tenant")
 MODELS: Final = ("gen_ai.response.model", "response_model", "gen_ai.request.model", "x-ai-eg-model")
 """The model that answered before the one that was asked for."""
+TOKENS: Final = {
+    "prompt_tokens": "gen_ai.usage.input_tokens",
+    "cached_tokens": "gen_ai.usage.cached_input_tokens",
+    "output_tokens": "gen_ai.usage.output_tokens",
+}
 TTFT: Final = ("gen_ai.token_latency.ttft_ms", "token_latency_ttft")
 ATTEMPTS: Final = "upstream_request_attempt_count"
 METHOD: Final = ("mcp.method.name", "mcp_method")
@@ -106,9 +114,9 @@ class Lines(Stateless):
             route=route(text(first_told(row, *ROUTES))),
             model=model(first_told(row, *MODELS)),
             priority=text(row.get("x-priority")),
-            prompt_tokens=number(row.get("gen_ai.usage.input_tokens")),
-            cached_tokens=number(row.get("gen_ai.usage.cached_input_tokens")),
-            output_tokens=number(row.get("gen_ai.usage.output_tokens")),
+            prompt_tokens=number(first_told(row, TOKENS["prompt_tokens"])),
+            cached_tokens=number(first_told(row, TOKENS["cached_tokens"])),
+            output_tokens=number(first_told(row, TOKENS["output_tokens"])),
             ttft_s=_milliseconds(first_told(row, *TTFT)),
             retries=None if attempts is None else max(attempts - 1, 0),
             status=code,
@@ -131,10 +139,82 @@ def _milliseconds(value: object) -> float | None:
     return number(found[1], UNITS[found[2]]) if found else number(value, 1e-3)
 
 
+def _texts(*keys: str) -> tuple[Leaf, ...]:
+    return tuple(Leaf(key, "text") for key in keys)
+
+
+LEAVES: Final[Leaves] = {
+    "request_id": _texts(*REQUEST_IDS),
+    "started_at": (Leaf("start_time", "time"),),
+    "duration_s": (Leaf("duration", "number", 1e-3),),
+    "tenant": _texts(*TENANTS),
+    "route": _texts(*ROUTES),
+    "model": _texts(*MODELS),
+    "priority": _texts("x-priority"),
+    **{name: (Leaf(key, "number"),) for name, key in TOKENS.items()},
+    "ttft_s": tuple(Leaf(key, "number", 1e-3) for key in TTFT),
+    "status": (Leaf("response_code", "number"),),
+}
+RULES: Final[Leaves] = {
+    name: (Leaf(key, "text"),)
+    for name, key in {
+        "flags": "response_flags",
+        "details": "response_code_details",
+        "host": "upstream_host",
+        "method": "method",
+        "kind": "access_log_type",
+    }.items()
+} | {"tool": _texts(*METHOD), "attempts": (Leaf(ATTEMPTS, "number"),)}
+"""What only the rules over a row need, beside the fields of the record."""
+
+
+def scanner(options: Options) -> ColumnScanner:
+    """The fast tier: typed JSON lines of requests, by the same keys and rules as `Lines`."""
+    named = mapped(options.fields, "ms")
+
+    def finish(told: Columns) -> tuple[Columns, set[int]]:
+        odd = _odd(told)
+        ids, starts = told["request_id"], told["started_at"]
+        attempts = cast("Sequence[float | None]", told["attempts"])
+        told["route"], told["model"] = each(route, told["route"]), each(model, told["model"])
+        told["status"] = each(status, told["status"])
+        if "retries" not in named:
+            told["retries"] = [None if one is None else max(one - 1, 0) for one in attempts]
+        spoken = told.get("stream", (None,) * len(ids))
+        told["stream"] = [True if ttft is not None else one for ttft, one in zip(told["ttft_s"], spoken, strict=True)]
+        told["dedupe_key"] = [
+            f"{one} {start} {count}" if one else None for one, start, count in zip(ids, starts, attempts, strict=True)
+        ]
+        judged = zip(*rows(_judged, told["flags"], told["details"], told["host"], told["status"]), strict=True)
+        for name, words in zip(("outcome", "rate_limited_by"), judged, strict=True):
+            own = told.get(name, (None,) * len(ids))
+            told[name] = [one or word for one, word in zip(own, words, strict=True)]
+        return {name: column for name, column in told.items() if name not in RULES}, odd
+
+    return ColumnScanner({**LEAVES, **RULES, **named}, options.zone, finish)
+
+
+def _odd(told: Columns) -> set[int]:
+    """Rows that are no request, or not surely one: the reader knows why."""
+    columns = zip(told["started_at"], told["method"], told["kind"], told["tool"], strict=True)
+    return {
+        at
+        for at, (start, method, kind, tool) in enumerate(columns)
+        if start is None or kind or tool or method in READING
+    }
+
+
+def _judged(flags: object, details: object, host: object, code: int | None) -> tuple[str | None, str]:
+    """Outcome and limiter of a row; of requests that nobody limited settling forgets the limiter."""
+    row = {"response_flags": flags, "response_code_details": details, "upstream_host": host}
+    return outcome(row, code), limiter(row)
+
+
 FORMAT = Format(
     name="envoy",
     kind="gateway",
     title="Envoy 1.2x to 1.40 and Envoy AI Gateway: access logs, JSON or text",
     reader=Lines,
+    scanner=scanner,
     duplicates="the same `x-request-id`, start and number of attempts (clients may send the id, so it is no proof)",
 )

@@ -35,18 +35,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, cast
 
 from capwatch.dialect import Drop, Format, Options, Skip, Stateless, Verdict
 from capwatch.dialect.accesslog import COMBINED, QUOTED, READING, asked, is_error_log, pairs
+from capwatch.dialect.columns import ColumnScanner, Leaves, each, read_spelled, rows, spelled
 from capwatch.dialect.fields import KINDS
 from capwatch.dialect.identity import identity
 from capwatch.dialect.path import object_of
 from capwatch.dialect.route import route
+from capwatch.dialect.scan import Leaf
 from capwatch.dialect.table import Paths, Table, first_told
-from capwatch.dialect.upstream import inside, judge, retries, total
+from capwatch.dialect.upstream import inside, judge, limiter, outcome, retries, total
 from capwatch.dialect.value import text
+from capwatch.dialect.verdict import Columns
 from capwatch.record import Request
 
 Json = Mapping[str, object]
@@ -67,6 +70,8 @@ UPSTREAM: Final = ("upstream_status", "upstream_response_time", "upstream_addr")
 """Variables that have a part for each server that was tried, and nothing where none was."""
 CONNECTION: Final = ("connection", "remote_port")
 """What tells apart the requests of one moment, where they have no id."""
+MORE: Final = "connection_requests"
+SIZES: Final = ("bytes_sent", "body_bytes_sent")
 SHORT: Final = {"rt": "request_time", "urt": "upstream_response_time", "uht": "upstream_header_time"}
 """Names that nginx's documents use in text formats."""
 CACHED: Final = frozenset({"HIT", "STALE", "UPDATING", "REVALIDATED"})
@@ -128,10 +133,8 @@ class Lines(Stateless):
         left = _left(row, request.status)
         judge(self._table, request, reached=_reached(row), told="client_abort" if left else None)
         if request.request_id is None:
-            size, more = first_told(row, "bytes_sent", "body_bytes_sent"), first_told(row, "connection_requests")
-            whose = first_told(row, *CONNECTION)
-            parts = (request.finished_at, request.route, request.duration_s, size, whose)
-            request.dedupe_key = identity(*parts, more or "")
+            said = (first_told(row, *SIZES), first_told(row, *CONNECTION), first_told(row, MORE) or "")
+            request.dedupe_key = identity(request.finished_at, request.route, request.duration_s, *said)
         return request
 
 
@@ -139,10 +142,10 @@ def mended(line: str) -> str:
     r"""The JSON that an access log meant: numbers without quotes leave a hole or a list, the default escape `\x22`.
 
     >>> mended('{"a":,"b":0.820, 0.820,"c":-}')
-    '{"a":null,"b":"0.820, 0.820","c":null}'
+    '{"a":"","b":"0.820, 0.820","c":""}'
     """
     line = _BYTES.sub(_escaped, line)
-    return _NOTHING.sub(r"\1null", _LIST.sub(r'\1"\2"', line))
+    return _NOTHING.sub(r'\1""', _LIST.sub(r'\1"\2"', line))
 
 
 def _escaped(found: re.Match[str]) -> str:
@@ -152,13 +155,86 @@ def _escaped(found: re.Match[str]) -> str:
 
 def _reached(row: Json) -> bool | None:
     """Whether an upstream was asked; None where the log has none of its variables."""
-    return first_told(row, *UPSTREAM) is not None if any(name in row for name in UPSTREAM) else None
+    return first_told(row, *UPSTREAM) is not None if any(row.get(name) is not None for name in UPSTREAM) else None
 
 
 def _left(row: Json, code: int | None) -> bool:
     """Whether the client left an answer whose headers were out: it is logged with the status that it was sent."""
-    whole = "request_completion" not in row or text(row["request_completion"]) is not None
+    whole = row.get("request_completion") is None or text(row["request_completion"]) is not None
     return not whole and code is not None and 200 <= code < 400
+
+
+RULES: Final[Leaves] = {
+    "method": (Leaf("request_method", "text"), Leaf("method", "text")),
+    "request": (Leaf("request", "text"),),
+    "cache": (Leaf("upstream_cache_status", "text"),),
+    "size": tuple(Leaf(key, "spelled") for key in SIZES),
+    "whose": tuple(Leaf(key, "spelled") for key in CONNECTION),
+    "more": (Leaf(MORE, "spelled"),),
+    **{name: (Leaf(name, "raw"),) for name in (*UPSTREAM, "request_completion")},
+}
+"""What only the rules over a row need, beside the fields of the record."""
+
+
+def scanner(options: Options) -> ColumnScanner:
+    """The fast tier: JSON lines of requests, by the same table and rules as `Lines`."""
+
+    def finish(told: Columns) -> tuple[Columns, set[int]]:
+        read_spelled(told, options, "s")
+        seen = rows(_seen, *(told[name] for name in (*UPSTREAM, "request_completion", "status")))
+        reached, tries, left = zip(*seen, strict=True)
+        derived: Columns = {
+            "cache_hit": each(lambda one: one in CACHED, told["cache"]),
+            "retries": _else(told["retries"], tries),
+            "gateway_s": _else(told["gateway_s"], map(_inside, told["duration_s"], told["upstream_response_time"])),
+            "outcome": _else(told["outcome"], rows(_outcome, told["status"], reached, left)),
+        }
+        told |= {name: column for name, column in derived.items() if name not in options.fields}
+        if "rate_limited_by" not in options.fields:
+            told["rate_limited_by"] = _else(told["rate_limited_by"], rows(_limiter, told["outcome"], reached))
+        whose = zip(
+            *(told[name] for name in ("finished_at", "route", "duration_s", "size", "whose", "more")), strict=True
+        )
+        told["dedupe_key"] = [
+            identity(*parts, more or "") if one is None else None
+            for one, (*parts, more) in zip(told["request_id"], whose, strict=True)
+        ]
+        return {name: column for name, column in told.items() if name not in RULES}, _odd(told)
+
+    return ColumnScanner({**spelled(PATHS, options.fields), **RULES}, options.zone, finish)
+
+
+def _else(own: Sequence[object], otherwise: Iterable[object]) -> list[object]:
+    """A column, and where it says nothing what the rules say."""
+    return [other if one is None else one for one, other in zip(own, otherwise, strict=True)]
+
+
+def _odd(told: Columns) -> set[int]:
+    """Rows that are no request, or not surely one: the reader knows why."""
+    columns = zip(told["method"], told["request"], told["duration_s"], told["status"], strict=True)
+    return {
+        at
+        for at, (method, request, duration, code) in enumerate(columns)
+        if method in READING or request is not None or (duration is None and code is None)
+    }
+
+
+def _seen(*values: object) -> tuple[bool | None, int | None, bool]:
+    """Whether an upstream was asked, how often again, and whether the client left: of a row's values for the rules."""
+    row = dict(zip((*UPSTREAM, "request_completion"), values[:-1], strict=True))
+    return _reached(row), retries(first_told(row, *UPSTREAM)), _left(row, cast("int | None", values[-1]))
+
+
+def _inside(duration: object, times: object) -> float | None:
+    return inside(cast("float | None", duration), total(times))
+
+
+def _outcome(code: int | None, reached: bool | None, left: bool) -> str | None:
+    return "client_abort" if left else outcome(code, reached=reached)
+
+
+def _limiter(word: str | None, reached: bool | None) -> str | None:
+    return limiter(word, reached=reached)
 
 
 FORMAT = Format(
@@ -166,5 +242,6 @@ FORMAT = Format(
     kind="gateway",
     title="nginx 1.11.8 to 1.29 and OpenResty: access logs, JSON or text",
     reader=Lines,
+    scanner=scanner,
     duplicates="the same `$request_id`, or without one the same end, route, duration, size and connection",
 )
