@@ -33,14 +33,22 @@ class Past:
     first: int | None = None
     """First and last tick that were watched."""
     last: int = 0
+    keeps: bool = False
+    """Whether all that was watched is kept, for `watched`."""
     kept: list[Ticks] = field(default_factory=list)
     """Ticks that may be learnt: those of active drifts are left out."""
     _filter: ResendFilter = field(default_factory=ResendFilter)
     _open: Ticks = field(default_factory=Ticks.empty)
     _fitted: int = 0
+    _watched: list[Ticks] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.detector = Detector(self.settings, self.names)
+
+    @property
+    def watched(self) -> Ticks:
+        """All ticks that were watched."""
+        return Ticks.join(self._watched)
 
     def events(self, blocks: Iterable[Rows]) -> Iterator[Event]:
         """All events of requests that come in order of time."""
@@ -75,6 +83,8 @@ class Past:
         if self.first is None:
             self.first = int(ticks.tick[0])
         self.last = until
+        if self.keeps:
+            self._watched.append(ticks)
         before = bool(self.detector.active)
         events = self.detector.feed(ticks, until)
         yield from events

@@ -215,7 +215,7 @@ def _shock(ticks: Ticks, place: Ints, level: dict[str, Floats], spread: dict[str
     """
     shape = level["cost"].shape
     block = ticks.tick // (HOUR // 2)
-    block = block - block.min(initial=0)
+    _, block = np.unique(block, return_inverse=True)
     blocks = int(block.max(initial=0)) + 1
     at = block * shape[0] * shape[1] + place
     n = added(at, ticks["n"], blocks, *shape)

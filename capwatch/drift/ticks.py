@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from capwatch.drift.rows import Rows
-from capwatch.record import Floats, Ints
+from capwatch.record import Bools, Floats, Ints
 
 TICK_S: Final = 10
 HOUR: Final = 3600 // TICK_S
@@ -100,7 +100,7 @@ class Ticks:
         begin, end = np.searchsorted(self.tick, (first, last))
         return Ticks(**{one.name: getattr(self, one.name)[begin:end] for one in fields(self)})
 
-    def take(self, chosen: Ints) -> Ticks:
+    def take(self, chosen: Ints | Bools) -> Ticks:
         """Some cells, by mask or index."""
         return Ticks(**{one.name: getattr(self, one.name)[chosen] for one in fields(self)})
 

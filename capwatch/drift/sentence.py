@@ -1,0 +1,97 @@
+"""A drift in one breath, for people on call; the same words wherever a drift is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from capwatch.capacity import sizing, work
+from capwatch.drift.event import DIMENSIONS, EFFECTS, Contribution, Event
+
+WORDS: Final = {"mix": "the mix", "prompt": "longer prompts", "output": "longer answers", "cache": "fewer cache hits"}
+LESS: Final = {"mix": "the mix", "prompt": "shorter prompts", "output": "shorter answers", "cache": "more cache hits"}
+_PLENTY: Final = 0.5
+"""A value is named while it explains at least that part of the largest contribution of its dimension."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What a pool's sentence also tells, where it is configured."""
+
+    replicas: int
+    target: float
+    """Utilisation that is planned for, in (0, 1]."""
+
+
+def sentence(event: Event, pool: Pool | None = None) -> str:
+    """The text of an event.
+
+    >>> long = Contribution("class", "long", "mix", 0.26, 0.01, 0.08)
+    >>> effects = {"mix": 0.2565, "prompt": 0.0, "output": 0.0, "cache": 0.0}
+    >>> drift = Event("raised", "up", 1767606120.0, 1767606060.0, 0.992, 1.2485, None, effects, (long,), None, 8.0, 8.0)
+    >>> print(sentence(drift, Pool(12, 0.7)))
+    Cost per request +26 % since 09:41 UTC at flat 8.0 req/s: class long, share 1 % → 8 %. Utilisation 66 % → 83 %; 15 \
+replicas needed at 70 %, 12 there.
+    """
+    since = datetime.fromtimestamp(event.started_at, UTC)
+    if event.event == "cleared":
+        why = f": {event.note}" if event.note else ""
+        return f"Over: cost per request {_signed(event.change)} since {since:%H:%M} UTC{why}."
+    parts = [f"Cost per request {_signed(event.change)} since {since:%H:%M} UTC at {_rate(event)}: {_cause(event)}."]
+    if pool is not None and pool.replicas > 0:
+        before, after = (
+            work.utilisation(rate, cost, pool.replicas)
+            for rate, cost in ((event.rate_after, event.cost_before), (event.rate_after, event.cost_after))
+        )
+        needed = sizing.needed(event.rate_after * event.cost_after, 1.0, pool.target)
+        parts.append(
+            f"Utilisation {_percent(before)} → {_percent(after)}; {needed} replicas needed at {_percent(pool.target)}, "
+            f"{pool.replicas} there."
+        )
+    if event.verdict in ("queueing", "both"):
+        parts.append("Requests also wait longer." if event.verdict == "both" else "Requests wait longer.")
+    return " ".join(parts)
+
+
+def _rate(event: Event) -> str:
+    """The request rate beside it: a change of the mix is no change of the rate."""
+    change = event.rate_change
+    if abs(change) < 0.15:
+        return f"flat {_number(event.rate_after)} req/s"
+    return f"{_number(event.rate_before)} → {_number(event.rate_after)} req/s"
+
+
+def _cause(event: Event) -> str:
+    """Who and through what: the largest named contributions of the largest effect, else the effect alone."""
+    sign = 1 if event.cost_after >= event.cost_before else -1
+    kind = max(EFFECTS, key=lambda effect: sign * event.effects[effect])
+    words = (WORDS if sign > 0 else LESS)[kind]
+    named = [one for one in event.contributions if one.effect == kind and sign * one.replica_seconds > 0]
+    who = [text for dimension in DIMENSIONS for text in _leading(named, dimension)]
+    if kind == "mix" and who:
+        shares = f"{_percent(named[0].share_before)} → {_percent(named[0].share_after)}"
+        return f"{', '.join(who)}, share {shares}"
+    return words + (f" of {', '.join(who)}" if who else "")
+
+
+def _leading(named: list[Contribution], dimension: str) -> list[str]:
+    """The values of a dimension that stand out."""
+    mine = [one for one in named if one.dimension == dimension]
+    told = [one for one in mine if abs(one.replica_seconds) >= _PLENTY * abs(mine[0].replica_seconds)]
+    if len(told) > 2:  # it is all of them, so it is none of them
+        return []
+    return [f"{dimension} {one.value}" for one in told]
+
+
+def _percent(share: float) -> str:
+    text = f"{100 * share:.1f}" if 0 < share < 0.0095 else f"{100 * share:.0f}"
+    return f"{text} %"
+
+
+def _signed(change: float) -> str:
+    return f"{100 * change:+.0f} %"
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
