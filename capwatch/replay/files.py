@@ -10,6 +10,8 @@ from typing import BinaryIO, Final
 
 import zstandard
 
+BOM: Final = b"\xef\xbb\xbf"
+"""A byte order mark."""
 UNREADABLE: Final = (OSError, EOFError, zlib.error, zstandard.ZstdError)
 """What reading raises where a file cannot be read, or is not compressed as its name says."""
 
@@ -45,7 +47,12 @@ def blocks(stream: BinaryIO, size: int, longest: int) -> Iterator[tuple[int, byt
     while data := stream.read(size):
         length = len(data)
         if first:
-            data, first = data.removeprefix(b"\xef\xbb\xbf"), False
+            data, carry = carry + data, b""
+            if len(data) < len(BOM) and BOM.startswith(data):
+                carry = data
+                yield length, b"", 0, True
+                continue
+            data, first = data.removeprefix(BOM), False
         if skipping:
             end = data.find(b"\n") + 1
             if not end:
