@@ -6,7 +6,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format bench engine wheel clean
+.PHONY: help demo test check lint format bench scale fuzz engine wheel clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -45,11 +45,18 @@ format: .venv/.stamp ## put the code in its one form
 
 faults: .venv/.stamp ## the long form of kills, rotations and refusals, some minutes; alone on the machine
 	@bash tests/prepare debian
-	@CAPWATCH_FAULTS=1 $(BIN)/pytest tests/end_to_end/faults
+	@CAPWATCH_FAULTS=1 $(BIN)/pytest tests/end_to_end/faults tests/tail/test_model.py
 
 bench: .venv/.stamp ## speed against mtail over a million lines, some minutes; alone on the machine
 	@bash tests/prepare debian
 	@$(BIN)/python -m tests.bench.mtail
+
+scale: .venv/.stamp ## months of log with everybody coming and going, some minutes: memory, descriptors, state, series; LINES=10000000
+	@$(BIN)/python -m tests.bench.soak --lines $(or $(LINES),4000000) --days 20
+
+fuzz: .venv/.stamp ## atheris on what reads bytes, a minute by default: make fuzz TARGET=litellm SECONDS=60; fetches atheris
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/pip install --quiet atheris
+	@$(BIN)/python -m tests.fuzz $(or $(TARGET),jsonl) -max_total_time=$(or $(SECONDS),60) -artifact_prefix=.hypothesis/
 
 engine: .venv/.stamp ## real vLLM, LiteLLM proxy and llama.cpp against what capwatch reads, 10 minutes; environments of 4 GB
 	@$(BIN)/python -m tests.end_to_end.engine

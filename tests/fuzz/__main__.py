@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz TARGET [libFuzzer's options]`: bytes that atheris makes up, against everything that reads bytes.
+"""`python -m tests.fuzz TARGET [options of libFuzzer]`: bytes that atheris makes up, against all that reads bytes.
 
 TARGET is a format's or a wrapper's name, `page` (an engine's metrics), `config`, `blocks` or `state`. It needs
 `pip install atheris`, which is no part of the development environment. A crash is a traceback and a file with the
