@@ -32,13 +32,13 @@ LINE = b'{"finished_at": 1772529300, "tenant": "acme", "outcome": "ok"}\n'
 class Confined(Daemon):
     """A daemon in mounts of its own, without capabilities."""
 
-    def launch(self) -> None:
-        """Start it without waiting; the standard error is all it has beside its state."""
+    def launch(self, *words: str) -> None:
+        """Start it with these flags, without waiting; the standard error is all it has beside its state."""
         state = str(self.folder / "state")
         mounts = ("unshare", "--mount", "--propagation", "private", "sh", "-c", READ_ONLY.format(state), "sh")
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*mounts, *RIGHTLESS, *COMMAND, "run", "--config.file", str(self.config)],
+                [*mounts, *RIGHTLESS, *COMMAND, "run", "--config.file", str(self.config), *words],
                 cwd=ROOT,
                 env={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"},
                 stderr=log,
