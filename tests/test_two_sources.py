@@ -117,6 +117,45 @@ def test_a_span_of_a_stage_is_never_a_request(begin: float, expected: dict[str, 
     assert (spine.total("lines_read_total"), spine.total("lines_counted_total")) == (1, 1)
 
 
+VLLM = {
+    "gen_ai.request.id": {"stringValue": "chatcmpl-7ead13c1"},
+    "gen_ai.usage.prompt_tokens": {"intValue": "100"},
+    "gen_ai.latency.time_in_queue": {"doubleValue": 0.5},
+    "gen_ai.latency.time_in_model_prefill": {"doubleValue": 0.25},
+    "gen_ai.latency.time_in_model_decode": {"doubleValue": 1.0},
+}
+SPAN = {"traceId": "t", "spanId": "s", "attributes": [{"key": key, "value": value} for key, value in VLLM.items()]}
+ENGINE_LINES = {
+    "sglang": "[2026-03-03 09:14:58] ReqTimeStats(rid=7ead13c1, input_len=100, cached_input_len=60, output_len=10, "
+    "attempts=1, type=unified): queue_duration=500.00ms, forward_duration=1250.00ms, entry_time=1772529298.000",
+    "dynamo": "2026-03-03T09:14:59.900000Z  INFO http-request: dynamo_llm::http::service::metrics: request completed "
+    "request_id=0b0f model=m endpoint=chat_completions request_type=stream status=success elapsed_ms=1750 "
+    'x_request_id="7ead13c1" input_tokens=100 output_tokens=10 ttft_ms="750.00"',
+    "otlp": json.dumps(
+        {"resourceSpans": [{"scopeSpans": [{"spans": [SPAN | {"startTimeUnixNano": "1772529298000000000"}]}]}]}
+    ),
+}
+TAKEN = {
+    "sglang": {"queue": 0.5, "other": 1.5},
+    "dynamo": {"prefill": 0.75, "decode": 1.0, "other": 0.25},
+    "otlp": PHASES,
+}
+
+
+@pytest.mark.parametrize("form", ENGINE_LINES)
+@pytest.mark.parametrize("logged", ["7ead13c1", "chatcmpl-7ead13c1"], ids=["x-request-id", "id of the answer"])
+def test_engines_that_tell_ids_complete_a_gateways_row(form: str, logged: str) -> None:
+    """As they print them: the id that came with the request, or that of the answer. A vLLM's are in its spans alone."""
+    spine = Spine(CONFIG)
+    found = Decoder(shelf()[form], Options()).decode(ENGINE_LINES[form].encode(), NOW)
+    spine.pipeline.take(Origin("engine", "chat", "engine-0", counts=False), found, NOW)
+    row = request(request_id=logged, duration_s=2.0, prompt_tokens=100, output_tokens=10)
+    spine.pipeline.take(Origin("gateway", "chat"), decoded(row), NOW)
+    spine.commit()
+    assert phases(spine) == TAKEN[form]
+    assert spine.total("join_ratio") == 1
+
+
 def test_a_row_that_comes_before_its_record_is_counted_as_it_is() -> None:
     """What is counted never changes afterwards."""
     spine = Spine(CONFIG)
