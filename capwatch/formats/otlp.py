@@ -1,6 +1,6 @@
 """OpenTelemetry: GenAI spans and log records as OTLP JSON, an export with any number of them in each line.
 
-Program: whatever writes OTLP JSON lines: the collector's `file` exporter (`format: json`, without compression), the
+Program: Whatever writes OTLP JSON lines: the collector's `file` exporter (`format: json`, without compression), the
 Python SDK's `opentelemetry-exporter-otlp-json-file`. Semantic conventions for GenAI from before 1.28 to 1.44, and the
 names of OpenLLMetry, OpenInference, LiteLLM and vLLM, which tells queue, prefill and decode of each request.
 Switched on: by a `file` exporter behind the collector's `otlp` receiver, for spans or for log records (event
