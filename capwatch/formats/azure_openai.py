@@ -98,7 +98,9 @@ def ticks(value: object, zone: tzinfo) -> float | None:
     told = number(value)
     if told is None or told == REFUSED or told < TICKS_FROM:
         return time(value, zone)
-    return told / 1e7 - YEAR_1_S
+    # Beyond 2^53: as a float the ticks would be 13 µs off.
+    exact = int(value) if isinstance(value, int | str) and str(value).strip().isdecimal() else int(told)
+    return (exact - YEAR_1_S * 10_000_000) / 1e7
 
 
 FORMAT = Format(

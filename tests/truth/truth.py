@@ -45,10 +45,31 @@ def requests(rows: Rows) -> Counter[Labels]:
 
 
 def retries(rows: Rows) -> Counter[Labels]:
-    """Attempts after the first, as the rows tell them, by (route)."""
+    """Attempts after the first, by (route): as the rows tell them, or as rows follow a failure of their group.
+
+    A chain of attempts goes on while each has failed and the next comes within 300 s. It has made as many retries as it
+    has rows after the first, or as many as any of its rows tells, if that is more.
+    """
     counts: Counter[Labels] = Counter()
-    for route, more in zip(labels(rows.route), np.nan_to_num(rows.retries).astype(int).tolist(), strict=True):
-        counts[(route,)] += more
+    chains: dict[str, tuple[int, int, float]] = {}  # group → (rows after the first, retries counted, time of the last)
+    _, ahead = lateness(rows)
+    clock = np.maximum.accumulate(np.where(ahead, 0.0, rows.finished_at))  # the newest event so far, as the log goes
+    columns = (rows.attempt_group, labels(rows.route), rows.outcome, np.nan_to_num(rows.retries), clock)
+    for group, route, outcome, more, end in zip(*columns, strict=True):
+        place, counted, last = chains.pop(str(group), (-1, 0, -np.inf)) if group else (-1, 0, -np.inf)
+        if end - last > 300:
+            place, counted = -1, 0
+        most = max(counted, place + 1, int(more))
+        counts[(route,)] += most - counted
+        if group and outcome in (
+            "timeout",
+            "overload",
+            "rate_limited",
+            "upstream_error",
+            "gateway_error",
+            "client_abort",
+        ):
+            chains[str(group)] = (place + 1, most, end)
     return +counts
 
 
