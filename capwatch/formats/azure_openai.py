@@ -89,7 +89,7 @@ class Lines(Stateless):
 
 
 def ticks(value: object, zone: tzinfo) -> float | None:
-    """A point in time (s, epoch) from .NET ticks, to the 13 µs that a float of their size can tell, or as others tell it.
+    """A point in time (s, epoch) from .NET ticks, to the 13 µs that such floats can tell, or as others tell it.
 
     >>> from datetime import UTC
     >>> [round(ticks(told, UTC) or 0, 4) for told in (639081261001200000, "2026-03-03T09:15:00.1200000Z")]
