@@ -7,7 +7,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .lines import bom, crlf, garbage, garbage_dropped, light_dropped, light_garbage, long_lines
+from .lines import (
+    bom,
+    cri,
+    cri_streams,
+    crlf,
+    docker,
+    garbage,
+    garbage_dropped,
+    journald,
+    light_dropped,
+    light_garbage,
+    long_lines,
+    noise_dropped,
+)
 from .scenario import Scenario, linked
 from .stage import (
     behind_a_link,
@@ -105,6 +118,20 @@ LINES = (
     Scenario("all kinds of garbage", (rename,) * 3, wrap=garbage, drops=garbage_dropped, quick=True),
     Scenario("lines of 2 MiB among them", (rename,) * 2, wrap=long_lines),
 )
+_TURNS = interleaved((rename,) * 4, (kill,) * 2)
+WRAPPERS = (
+    Scenario("CRI parts", _TURNS, wrap=cri, source={"wrapper": "cri"}, peers=False, quick=True),
+    Scenario(
+        "CRI, two streams in turn",
+        _TURNS,
+        wrap=cri_streams,
+        source={"wrapper": "cri"},
+        drops=noise_dropped,
+        peers=False,
+    ),
+    Scenario("Docker parts", _TURNS, wrap=docker, source={"wrapper": "docker"}, peers=False),
+    Scenario("journald", _TURNS, wrap=journald, source={"wrapper": "journald"}, peers=False),
+)
 FAMILIES = {
     "rotation": ROTATION,
     "symlink": SYMLINK,
@@ -112,4 +139,5 @@ FAMILIES = {
     "kill": KILL,
     "pause": PAUSE,
     "lines": LINES,
+    "wrappers": WRAPPERS,
 }

@@ -13,23 +13,16 @@ from .cases import SEEDS, cases
 from .daemon import Daemon, until
 from .launcher import POINTS
 from .ledger import Ledger, accounted
-from .lines import STAMP, cri, cri_streams, docker, journald, noise_dropped
+from .lines import STAMP, cri
 from .scenario import DOCUMENT, Scenario, check, source
-from .stage import interleaved, kill, rename
+from .scenarios import WRAPPERS
 from .writer import Writer
 
-TURNS = interleaved((rename,) * 4, (kill,) * 2)
-WRAPPED = (
-    Scenario("CRI parts", TURNS, wrap=cri, source={"wrapper": "cri"}, quick=True),
-    Scenario("CRI, two streams in turn", TURNS, wrap=cri_streams, source={"wrapper": "cri"}, drops=noise_dropped),
-    Scenario("Docker parts", TURNS, wrap=docker, source={"wrapper": "docker"}),
-    Scenario("journald", TURNS, wrap=journald, source={"wrapper": "journald"}),
-)
 DANGLING_S = 60.0
 """A line whose end does not come is given up after so long (`capwatch.dialect.parts`)."""
 
 
-@cases(WRAPPED)
+@cases(WRAPPERS)
 def test_parts_are_joined_over_rotations_and_kills(tmp_path: Path, scenario: Scenario, seed: int) -> None:
     """Exact, though the parts of a line lie on both sides of a rotation or of a kill."""
     check(scenario, tmp_path, seed)

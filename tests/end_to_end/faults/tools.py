@@ -262,8 +262,9 @@ def versions() -> list[str]:
         [_sbin("rsyslogd") or "", "-v"],
     )
     found = []
-    for command in commands:
+    for name, command in zip(("capwatch", "mtail", "rsyslog"), commands, strict=True):
         if shutil.which(command[0]):
             told = subprocess.run(command, capture_output=True, text=True, check=False)
-            found.append((told.stdout or told.stderr).strip().splitlines()[0].rstrip(":"))
+            number = re.search(r"\d+\.\d+\S*", told.stdout or told.stderr)
+            found.append(f"{name} {number[0] if number else '?'}")
     return found
