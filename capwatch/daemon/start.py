@@ -11,10 +11,13 @@ from typing import Any
 
 from capwatch.config.schema import Config
 from capwatch.daemon.package import Ledger, delta_of
+from capwatch.daemon.upgrade import layout_written
+from capwatch.errors import StateError
 from capwatch.keep.codec import DamagedError
 from capwatch.keep.history import History
-from capwatch.keep.state import State, set_aside
+from capwatch.keep.state import VERSION, State, set_aside
 from capwatch.ledger import Totals
+from capwatch.ledger.layout import ForeignError, Layout, Translation
 from capwatch.meters import shelf
 from capwatch.pipeline import Pipeline, empty
 
@@ -30,12 +33,18 @@ class Begun:
     totals: Totals
     pipeline: Pipeline
 
+    def chunks(self) -> dict[str, object]:
+        """All of it, for a checkpoint."""
+        chunks = {f"totals/{name}": part for name, part in self.totals.save().items()}
+        chunks |= {f"pipeline/{name}": part for name, part in self.pipeline.save().items()}
+        return chunks | self.ledger.save()
+
 
 def begin(config: Config, *, reset: bool) -> Begun:
     """Open the state and rebuild what it holds; one that is damaged, or unwanted, is moved aside.
 
     Raises:
-        StateError: it is of a newer version.
+        StateError: it is of a newer version, or of an older one that cannot be taken over.
         sqlite3.Error: it cannot be opened now.
         OSError: the directory cannot be used.
     """
@@ -87,33 +96,55 @@ def _rebuilt(config: Config, secret: bytes) -> Begun:
 
 
 def _replayed(config: Config, secret: bytes, state: State) -> Begun:
+    try:
+        begun, written = _understood(config, secret, state)
+    except ForeignError as error:
+        raise StateError(_refusal(state, str(error))) from None
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        # Checksums were right, so another program wrote it: of no use, but worth keeping.
+        if state.version != VERSION:
+            raise StateError(_refusal(state, type(error).__name__)) from None
+        raise DamagedError(f"not understood: {type(error).__name__}") from error
+    if state.version != VERSION or written != begun.totals.layout:
+        # At once, since what is appended from now on is in the present layout; one transaction, so it is whole or not.
+        state.checkpoint(state.number, begun.chunks())
+    return begun
+
+
+def _understood(config: Config, secret: bytes, state: State) -> tuple[Begun, Layout | None]:
+    """What a state holds, and the layout that it tells, if it does."""
     ledger = Ledger()
     totals = empty(shelf(config))
-    try:
-        chunks = state.chunks()
-        kinds: dict[str, dict[str, Any]] = {"totals": {}, "pipeline": {}}
-        for name, chunk in chunks.items():
-            kind, _, rest = name.partition("/")
-            kinds.setdefault(kind, {})[rest] = chunk
-        if kinds["totals"]:
-            totals.load(kinds["totals"])
-        ledger.load(chunks)
-        later = []
-        for _, value in state.deltas():
-            delta = delta_of(value)
-            totals.apply(delta)
-            ledger.absorb(value["sources"])
-            later.append((delta, value["news"]))
-        names = totals.names.copy()
-        pipeline = Pipeline(config, names, secret=secret)
-        if kinds["pipeline"]:
-            pipeline.load(kinds["pipeline"])
-        for delta, news in later:
-            pipeline.absorb(delta, news)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        # Checksums were right, so an older or foreign program wrote it: of no use, but worth keeping.
-        raise DamagedError(f"not understood: {type(error).__name__}") from error
-    return Begun(state, ledger, totals, pipeline)
+    chunks = state.chunks()
+    kinds: dict[str, dict[str, Any]] = {"totals": {}, "pipeline": {}}
+    for name, chunk in chunks.items():
+        kind, _, rest = name.partition("/")
+        kinds.setdefault(kind, {})[rest] = chunk
+    ledger.load(chunks)
+    later = []
+    for _, value in state.deltas():
+        ledger.absorb(value["sources"])
+        later.append((delta_of(value), value["news"]))
+    parts = kinds["totals"]
+    translation = Translation(layout_written(parts, [delta for delta, _ in later], totals.layout), totals.layout)
+    later = [(translation.delta(delta), news) for delta, news in later]
+    if parts:
+        totals.load(translation.parts(parts))
+    for delta, _ in later:
+        totals.apply(delta)
+    pipeline = Pipeline(config, totals.names.copy(), secret=secret)
+    if kinds["pipeline"]:
+        pipeline.load(kinds["pipeline"])
+    for delta, news in later:
+        pipeline.absorb(delta, news)
+    return Begun(state, ledger, totals, pipeline), parts.get("layout")
+
+
+def _refusal(state: State, why: str) -> str:
+    return (
+        f"{state.path}: written by another capwatch in a layout that this one cannot take over ({why}); "
+        "go back to that one, or begin anew with --state.reset"
+    )
 
 
 def _aside(folder: str, reason: str, name: str = "capwatch.db") -> None:

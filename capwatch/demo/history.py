@@ -92,9 +92,7 @@ def _count(begun: Begun, history: History, rows: Rows, now: float) -> None:
 
 def _close(begun: Begun) -> None:
     """Leave everything as a daemon leaves it that stops."""
-    chunks = {f"totals/{name}": part for name, part in begun.totals.save().items()}
-    chunks |= {f"pipeline/{name}": part for name, part in begun.pipeline.save().items()}
-    begun.state.checkpoint(begun.state.number, chunks | begun.ledger.save())
+    begun.state.checkpoint(begun.state.number, begun.chunks())
 
 
 class ForLife:

@@ -81,8 +81,10 @@ def judged() -> Iterator[None]:
         raise DamagedError(str(error)) from None
 
 
-def opened(path: str, schema: str, version: int, *, log_pages: int, shrinks: bool = False) -> sqlite3.Connection:
-    """The file at ``path``, made if need be; its layout is that of ``version``.
+def opened(
+    path: str, schema: str, version: int, *, oldest: int | None = None, log_pages: int, shrinks: bool = False
+) -> sqlite3.Connection:
+    """The file at ``path``, made if need be; its layout is that of ``version``, or an older one down to ``oldest``.
 
     The log is copied into the file when it has ``log_pages`` pages of 4 KiB, earlier on a small disk.
     ``shrinks`` makes a file that can give pages back (`PRAGMA incremental_vacuum`), for a little more to write.
@@ -103,7 +105,7 @@ def opened(path: str, schema: str, version: int, *, log_pages: int, shrinks: boo
     try:
         with judged():
             _prepare(connection, path, log_pages)
-            _known(connection, path, version)
+            known(connection, path, version, oldest)
     except BaseException:
         connection.close()
         raise
@@ -137,7 +139,7 @@ def reading(path: str, version: int) -> sqlite3.Connection:
     try:
         with judged():
             connection.execute(f"PRAGMA busy_timeout={BUSY_MS}")
-            _known(connection, path, version)
+            known(connection, path, version)
     except BaseException:
         connection.close()
         raise
@@ -193,8 +195,13 @@ def _checked(path: str) -> str:
     return path
 
 
-def _known(connection: sqlite3.Connection, path: str, version: int) -> None:
-    """Hold that the file is ours and of this version. The version stands there twice, so that no flipped bit is one."""
+def known(connection: sqlite3.Connection, path: str, version: int, oldest: int | None = None) -> int:
+    """The version of the file, if it is one of ours that can be read. It is there twice, so that no flipped bit is one.
+
+    Raises:
+        DamagedError: it is no file of ours.
+        StateError: its version is newer.
+    """
     if _pragma(connection, "application_id") != APPLICATION:
         raise DamagedError("not a state of capwatch")
     found = _pragma(connection, "user_version")
@@ -205,8 +212,9 @@ def _known(connection: sqlite3.Connection, path: str, version: int) -> None:
             f"{path}: written by a newer capwatch (version {found} of the layout, this one knows {version}); "
             "upgrade capwatch, or begin anew with --state.reset"
         )
-    if found != version:
+    if not (version if oldest is None else oldest) <= found <= version:
         raise DamagedError(f"there never was a version {found} of the layout")
+    return found
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

@@ -18,12 +18,15 @@ from xxhash import xxh3_64, xxh3_64_intdigest
 
 from capwatch.errors import StateError
 from capwatch.keep.codec import DamagedError, pack, unpack
-from capwatch.keep.database import judged, opened, set_aside, transaction
+from capwatch.keep.database import judged, known, opened, set_aside, transaction
 
 __all__ = ["VERSION", "DamagedError", "Lock", "State", "set_aside"]
 
-VERSION: Final = 1
-"""Of the layout of the state. A change of it needs a migration from every older one."""
+VERSION: Final = 2
+"""Of the layout of the state. A change of it needs a migration from every older one: see `capwatch.daemon.upgrade`.
+1: without a word on how keys are packed. 2: with the layout among its chunks."""
+OLDEST: Final = 1
+"""The oldest version that can be read."""
 LOG_PAGES: Final = 8192
 """32 MiB: most deltas are folded, and their pages used again, before the log is copied into the file, so that they are
 written about once instead of twice."""
@@ -76,8 +79,10 @@ class State:
         self.number = 0
         """Of the last delta, once `deltas` has been read to its end."""
         self._sums: dict[str, int] = {}
-        self._db = opened(self.path, _SCHEMA, VERSION, log_pages=LOG_PAGES)
+        self._db = opened(self.path, _SCHEMA, VERSION, oldest=OLDEST, log_pages=LOG_PAGES)
         try:
+            self.version = known(self._db, self.path, VERSION, OLDEST)
+            """Of what the file holds; after the next checkpoint it is the present one."""
             self._check()
         except BaseException:
             self.close()
@@ -104,6 +109,8 @@ class State:
     def checkpoint(self, number: int, chunks: Mapping[str, object]) -> int:
         """Fold the deltas up to ``number`` into chunks by name; only changed ones are written. Bytes written.
 
+        A state of an older version is one of the present version from then on.
+
         Raises:
             sqlite3.Error: it could not be written, and the deltas are still there.
         """
@@ -117,7 +124,10 @@ class State:
             self._db.executemany("DELETE FROM chunk WHERE name = ?", gone)
             self._db.execute("DELETE FROM delta WHERE number <= ?", (number,))
             self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", meta)
-        self._sums = sums
+            if self.version != VERSION:
+                self._db.execute("UPDATE meta SET value = ? WHERE key = 'version'", (VERSION,))
+                self._db.execute(f"PRAGMA user_version={VERSION}")
+        self._sums, self.version = sums, VERSION
         return sum(len(data) for _, data in changed)
 
     def chunks(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from capwatch.ledger.delta import Delta
+from capwatch.ledger.layout import Layout, layout_of
 from capwatch.ledger.names import Names
 from capwatch.ledger.parting import of_names, of_pairs, retired
 from capwatch.ledger.table import RETIRED, Sketch, Table
@@ -122,6 +123,11 @@ class Totals:
         """Slots that are complete and wait for the history, see `kept`."""
         self._parted: list[tuple[str, int, str]] = []
         """(axis, id, text) of names that went while slots waited: these are still about them."""
+
+    @property
+    def layout(self) -> Layout:
+        """How keys and columns are packed here."""
+        return layout_of(self.tables.values(), self.sketches.values())
 
     def apply(self, delta: Delta) -> None:
         """Add a delta; the clock never goes back. Tables that no meter has any more are passed over."""
@@ -244,6 +250,7 @@ class Totals:
     def save(self) -> dict[str, object]:
         """Everything, in parts by name; a part that did not change is equal to what it was."""
         parts: dict[str, object] = {"clock": self.clock, "names": self.names.save(), "parted": list(self._parted)}
+        parts["layout"] = self.layout
         parts |= {f"sums/{name}": [sums.keys, sums.values] for name, sums in self._sums.items()}
         for name, slots in self._slots.items():
             parts |= {f"slots/{name}/{slot}": [sums.keys, sums.values] for slot, sums in slots.items()}
@@ -259,16 +266,16 @@ class Totals:
         return parts
 
     def load(self, parts: Mapping[str, Any]) -> None:
-        """Take over what `save` gave; parts of tables that are no longer there, or have other columns, are left."""
+        """Take over what `save` gave, in this layout; parts of tables that are no longer there are left."""
         self.names.load(parts["names"])
         self._parted = [(axis, number, text) for axis, number, text in parts.get("parted", ())]
         for name, part in parts.items():
             kind, _, rest = name.partition("/")
             table, _, slot = rest.partition("/")
             slot = slot.partition("/")[0]
-            if kind == "sums" and table in self._sums and self._fits(table, part[1]):
+            if kind == "sums" and table in self._sums:
                 self._sums[table].add(*part)
-            elif kind == "slots" and table in self._slots and self._fits(table, part[1]):
+            elif kind == "slots" and table in self._slots:
                 self._apply_slots(table, {int(slot): tuple(part)})
             elif kind == "lasting" and table in self._lasting:
                 self._lasting[table].add(*part)
@@ -290,6 +297,3 @@ class Totals:
                 if key.startswith(f"recent/{name}/")
             }
             self._recent[name] = Window(math.floor(self.clock / SLICE), saved)
-
-    def _fits(self, table: str, values: Floats) -> bool:
-        return bool(values.shape[1] == len(self.tables[table].columns))

@@ -34,6 +34,7 @@ VALUES = Sketch((TENANT, ROUTE), "values", lasting=True, recent=True)
 ROLLED = Sketch((ROUTE,), "rolled", lasting=False, recent=False, rolls_up="closing")
 TABLES, SKETCHES = (PAIRS, ROUTES, LEVELS, SLOTTED, CLOSING), (VALUES, ROLLED)
 
+PLAIN = ("clock", "names", "parted", "layout")
 IDS = st.integers(2, 5)
 ADDS = st.lists(st.tuples(IDS, IDS, st.integers(0, 60), st.integers(0, 4)), max_size=12)
 
@@ -68,7 +69,7 @@ def gathered(adds: list[tuple[int, int, int, int]], into: Gathering) -> None:
 def everything(totals: Totals) -> dict[str, object]:
     """All that totals hold, comparable; the order in which slots closed is none of it."""
     plain = unpack(packed(totals.save()))
-    return {name: [one.tolist() for one in part] for name, part in plain.items() if name not in ("clock", "names")}
+    return {name: [one.tolist() for one in part] for name, part in plain.items() if name not in PLAIN}
 
 
 @given(ADDS, st.lists(st.integers(0, 12), max_size=4))

@@ -2,8 +2,8 @@
 
 Each line is judged by its tenant, of which each has a hundred: what is missing is lost, what is too many duplicated.
 mtail is judged as a Prometheus that scrapes it every half second and adds up over resets; rsyslog by the file that it
-writes; capwatch by its pages, as a Prometheus adds them up. mtail and rsyslog follow the live name, as they are commonly
-configured; capwatch has the rotated names in its glob, as its documentation says.
+writes; capwatch by its pages, as a Prometheus adds them up. mtail and rsyslog follow the live name, as is common;
+capwatch has the rotated names in its glob, as its documentation says.
 """
 
 from __future__ import annotations

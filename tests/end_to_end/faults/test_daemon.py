@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import socket
 import sqlite3
@@ -170,60 +169,6 @@ def test_a_taken_port_is_refused(daemon: Daemon) -> None:
     with socket.create_server((host, int(port))):
         told = refused(daemon)
     assert daemon.address in told
-
-
-def test_a_newer_state_is_refused(daemon: Daemon, tmp_path: Path) -> None:
-    """It exits 2 with one line that names the file and the way out, and the state stays as it was."""
-    daemon.start()
-    daemon.stop()
-    path = tmp_path / "state" / "capwatch.db"
-    database = sqlite3.connect(path)
-    with database:
-        database.execute("PRAGMA user_version=99")
-        database.execute("UPDATE meta SET value = 99 WHERE key = 'version'")
-    database.close()
-    kept = path.read_bytes()
-    told = refused(daemon)
-    assert (str(path) in told, "--state.reset" in told) == (True, True)
-    assert path.read_bytes() == kept
-
-
-@pytest.mark.parametrize("damage", ["empty", "cut", "zeros", "foreign"] if LONG else ["cut", "foreign"])
-def test_a_corrupt_state_is_kept_aside_and_counted(daemon: Daemon, tmp_path: Path, damage: str) -> None:
-    """The daemon begins anew by `start:`, says so, counts it, and keeps what it could not read."""
-    daemon.start()
-    daemon.stop()
-    path = tmp_path / "state" / "capwatch.db"
-    whole = path.read_bytes()
-    broken = {
-        "empty": b"",
-        "cut": whole[: len(whole) // 2],
-        "zeros": whole[:4096] + bytes(4096) + whole[8192:],
-        "foreign": b"something else\n" * 500,
-    }[damage]
-    path.write_bytes(broken)
-    for left in ("-wal", "-shm"):
-        path.with_name(path.name + left).unlink(missing_ok=True)
-    daemon.start()
-    daemon.wait_for_lines({"gateway": 100})
-    found = daemon.samples()
-    assert found.by("state_resets_total", "reason") == {("corrupt",): 1.0, ("requested",): 0.0}
-    assert found.total("requests_total") == 100
-    (aside,) = (one for one in path.parent.iterdir() if re.fullmatch(r"capwatch\.db\.corrupt-\d+", one.name))
-    assert aside.read_bytes() == broken
-    assert "level=error" in daemon.log.read_text()
-
-
-def test_a_damaged_history_is_kept_aside(daemon: Daemon, tmp_path: Path) -> None:
-    """It costs the past, never the present: totals stay exact, and the damaged file stays too."""
-    daemon.start()
-    daemon.stop()
-    path = tmp_path / "state" / "history.db"
-    path.write_bytes(b"something else\n" * 500)
-    daemon.start()
-    assert daemon.samples().total("requests_total") == 100
-    (aside,) = (one for one in path.parent.iterdir() if re.fullmatch(r"history\.db\.corrupt-\d+", one.name))
-    assert aside.read_bytes() == b"something else\n" * 500
 
 
 def test_a_full_disk_stops_what_is_shown_and_nothing_else(daemon: Daemon, tmp_path: Path) -> None:
