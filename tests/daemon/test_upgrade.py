@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ PRESENT = layout_of([COST, KIND], [])
 NAMES = [["tenant", 5, []], ["route", 4, []], ["pool", 3, []], ["model", 3, []]]
 
 
-def parts(pool_bits: int, columns: int = 1) -> dict[str, object]:
+def parts(pool_bits: int, columns: int = 1) -> dict[str, Any]:
     """What a checkpoint holds whose pools have so many bits."""
     keys = np.array([((4 << ROUTE.bits) | 3) << pool_bits | 2])
     return {"names": NAMES, "sums/cost": [keys, np.ones((1, columns))]}
@@ -34,7 +36,7 @@ def test_the_widths_are_told_by_the_ids() -> None:
 
 def test_names_of_deltas_count() -> None:
     """Before the first checkpoint there are only deltas."""
-    keys, values = parts(NARROW["pool"])["sums/cost"]  # type: ignore[misc]
+    keys, values = parts(NARROW["pool"])["sums/cost"]
     given = [("tenant", 4, "t"), ("route", 3, "/r"), ("pool", 2, "p")]
     delta = Delta(sums={"cost": (keys, values)}, names=given)
     assert layout_written({}, [delta], PRESENT) == narrowed(PRESENT, NARROW)
@@ -46,7 +48,7 @@ def test_an_empty_state_is_in_the_present_layout() -> None:
 
 
 @pytest.mark.parametrize("held", [parts(17), parts(POOL.bits, columns=2)], ids=["width", "columns"])
-def test_any_other_layout_is_refused(held: dict[str, object]) -> None:
+def test_any_other_layout_is_refused(held: dict[str, Any]) -> None:
     """What was written before, in a form that nobody remembers."""
     with pytest.raises(ForeignError, match="never was in a release"):
         layout_written(held, [], PRESENT)
