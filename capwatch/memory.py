@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from capwatch.attempts import Attempts
 from capwatch.cards import Cards
+from capwatch.coldstarts import ColdStarts
 from capwatch.dedupe import Seen
 from capwatch.joins import Joins
 from capwatch.watching import Watching
@@ -31,11 +32,12 @@ class Part(Protocol):
 
 @dataclass(slots=True)
 class Memory:
-    """Ids seen, engine records held, failed attempts, those who watch, and the GPUs."""
+    """Ids seen, engine records held, failed attempts, those who watch, the GPUs, and starts of engines."""
 
     ids: Seen
     watching: Watching
     cards: Cards
+    starts: ColdStarts
     joins: Joins = field(default_factory=Joins)
     attempts: Attempts = field(default_factory=Attempts)
 
@@ -46,6 +48,7 @@ class Memory:
             "attempts": self.attempts,
             "watching": self.watching,
             "cards": self.cards,
+            "starts": self.starts,
         }
 
     def news(self) -> Mapping[str, object]:
@@ -72,6 +75,7 @@ class Memory:
         self.ids.inherit(other.ids)
         self.watching.inherit(other.watching)
         self.cards.inherit(other.cards)
+        self.starts.inherit(other.starts)
 
     def expire(self, clock: float) -> None:
         """Forget what is over at this event time (s, epoch); ids go by themselves."""

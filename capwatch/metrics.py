@@ -37,6 +37,7 @@ RANKS: Final = ("1", "2", "3", "4", "5")
 VISITED_PHASES: Final = PHASES[:-1]  # nobody visits what is unexplained
 MEASURED_PHASES: Final = ("queue", "running")
 ENGINE_STATES: Final = ("busy", "idle", "unknown")
+START_PHASES: Final = ("weights", "kv_cache", "ready", "first_request")
 WINDOWS: Final = ("current", "reference")
 DRIFT_DIRECTIONS: Final = ("up", "down")
 EFFECTS: Final = ("mix", "prompt", "output", "cache")
@@ -258,6 +259,11 @@ JOIN_RATIO = _engines(_GAUGE, "capwatch_join_ratio", "pool",
     "Share of counted requests that were joined with their line in an engine's log, which adds phase times")
 RECOMPUTED_TOKENS = _engines(_COUNTER, "capwatch_recomputed_tokens_total", "pool",
     "Tokens computed once more after a preemption, where an engine tells it; not part of the cost")
+
+COLD_START_SECONDS = _engines(_GAUGE, "capwatch_cold_start_seconds", "pool phase",
+    "Time from the newest start of an engine of the pool until its weights were loaded, its KV cache allocated, it was "
+    "ready, its first good request was done; absent while it has not come so far, or its log does not tell",
+    phase=START_PHASES)
 
 _drift = _Section("Drift")
 

@@ -14,6 +14,7 @@ import numpy as np
 from capwatch import cost, slo
 from capwatch.cards import Cards
 from capwatch.classes import Classified, Classifier
+from capwatch.coldstarts import ColdStarts
 from capwatch.config.schema import DEFAULT_POOL, Config
 from capwatch.dedupe import Seen as SeenIds
 from capwatch.dialect import Decoded
@@ -80,7 +81,7 @@ class Pipeline:
         pools = {self.names.id(POOL.name, pool.name): pool for pool in self._classifier.pools}
         ids = SeenIds(config.dedupe.window, None if kept else hash)
         self.cards = Cards(self._into, config.pools)
-        self._memory = Memory(ids, Watching(config, pools, self.engines.live), self.cards)
+        self._memory = Memory(ids, Watching(config, pools, self.engines.live), self.cards, ColdStarts(self._into))
         self.secret = secret
         self.pending = 0
         """Lines taken since the last freeze."""
@@ -114,6 +115,8 @@ class Pipeline:
         self.pending += decoded.read
         for _, sample in decoded.samples:
             self.engines.hear(origin.pool or DEFAULT_POOL, replica_name(origin.engine, sample.engine), sample)
+        for _, reached in decoded.reached:
+            self._memory.starts.hear(origin.pool or DEFAULT_POOL, replica_name(origin.engine, None), reached)
         counts = (decoded.read, decoded.counted - lost, decoded.skipped + lost)
         sources.lines(self._into, source, counts, decoded.dropped)
         self._note(source, decoded, now)

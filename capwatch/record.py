@@ -112,6 +112,17 @@ class EngineSample(msgspec.Struct, omit_defaults=True):
     """How often the engine was seen to start since its last sample; a start of a known engine is a restart."""
 
 
+class Reached(msgspec.Struct, omit_defaults=True):
+    """How far the start of an engine has come, as a line of its log tells: no record of its own."""
+
+    phase: str
+    """`start`, or one of `capwatch.metrics.START_PHASES`."""
+    seconds: float
+    """Since the start."""
+    at: float | None = None
+    """s, epoch."""
+
+
 class GpuSample(msgspec.Struct, omit_defaults=True):
     """One reading of one GPU, or of one MIG instance of it (``gpu`` is then `index:instance`).
 

@@ -7,6 +7,7 @@ from capwatch.dialect.decode import PIECE, Decoded, Decoder
 from capwatch.dialect.settle import settle
 from capwatch.dialect.verdict import (
     DROP_REASONS,
+    Aside,
     Drop,
     Field,
     Format,
@@ -24,6 +25,7 @@ from capwatch.dialect.verdict import (
 __all__ = [
     "DROP_REASONS",
     "PIECE",
+    "Aside",
     "Decoded",
     "Decoder",
     "Drop",

@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 
 from capwatch.dialect.settle import DROPS, settle
-from capwatch.dialect.verdict import Drop, Format, Held, Holding, Options, Skip, Verdict, Wrapper
-from capwatch.record import Batch, EngineSample, Floats, Ints, Request
+from capwatch.dialect.verdict import Aside, Drop, Format, Held, Holding, Options, Skip, Verdict, Wrapper
+from capwatch.record import Batch, EngineSample, Floats, Ints, Reached, Request
 
 COUNTED: Final = "record"
 SKIPPED: Final = "skip"
@@ -46,6 +46,8 @@ class Decoded:
     counted: int
     skipped: int
     dropped: Counter[str]
+    reached: list[tuple[int, Reached]] = field(default_factory=list)
+    """How far starts of engines have come, with the index of the line; ``at`` is always set."""
     fates: dict[int, tuple[Fate, str]] = field(default_factory=dict)
     """For lines that are no record: fate and reason text, by index. Texts are the reader's own, never the line's."""
 
@@ -58,6 +60,7 @@ class _Found:
     batches: list[Batch] = field(default_factory=list)
     rows: list[Ints] = field(default_factory=list)
     samples: list[tuple[int, EngineSample]] = field(default_factory=list)
+    reached: list[tuple[int, Reached]] = field(default_factory=list)
     fates: dict[int, tuple[Fate, str]] = field(default_factory=dict)
     written: dict[int, float] = field(default_factory=dict)
     """When a wrapper says that a line was written, by index."""
@@ -93,6 +96,8 @@ class Decoder:
         rows = np.concatenate(found.rows)
         for line, sample in found.samples:
             sample.at = found.written.get(line, near) if sample.at is None else sample.at
+        for line, reached in found.reached:
+            reached.at = found.written.get(line, near) if reached.at is None else reached.at
         times = np.full(len(rows), np.nan if self._form.clock else near)
         if found.written:
             times = np.array([found.written.get(row, time) for row, time in zip(rows.tolist(), times, strict=True)])
@@ -145,7 +150,7 @@ class Decoder:
             rows += index if len(taken) == len(index) else [index[i] for i in taken]
         requests: list[Request] = []
         for i in left:
-            for one in self._judge(lines[i], found.written.get(index[i], near), index[i], found.fates):
+            for one in self._judge(lines[i], found.written.get(index[i], near), index[i], found):
                 if isinstance(one, Request):
                     requests.append(one)
                     rows.append(index[i])
@@ -161,11 +166,12 @@ class Decoder:
         found.batches += batches
         found.rows.append(where)
 
-    def _judge(
-        self, line: bytes, near: float, index: int, fates: dict[int, tuple[Fate, str]]
-    ) -> Sequence[Request | EngineSample]:
+    def _judge(self, line: bytes, near: float, index: int, into: _Found) -> Sequence[Request | EngineSample]:
         """What one line holds; a line that holds nothing gets its fate."""
-        verdict = self._read(line, near)
+        verdict, fates = self._read(line, near), into.fates
+        if isinstance(verdict, Aside):
+            into.reached.append((index, verdict.reached))
+            verdict = verdict.verdict
         if isinstance(verdict, Skip):
             fates[index] = (SKIPPED, verdict.reason)
             return ()
@@ -257,4 +263,4 @@ def _settled(batch: Batch, rows: Ints, times: Floats, found: _Found) -> Decoded:
     skipped = outcome.pop(SKIPPED, 0)
     outcome.pop(HELD, 0)
     read = counted + skipped + outcome.total()
-    return Decoded(batch, rows, samples, read, counted, skipped, outcome, fates)
+    return Decoded(batch, rows, samples, read, counted, skipped, outcome, found.reached, fates)

@@ -12,10 +12,13 @@ from typing import Final, cast
 
 import msgspec
 
+from capwatch.dialect.starts import LAST
 from capwatch.dialect.value import number
-from capwatch.dialect.verdict import Drop, Skip, Verdict
-from capwatch.record import EngineSample, Request
+from capwatch.dialect.verdict import Aside, Drop, Held, Skip, Verdict
+from capwatch.record import EngineSample, Reached, Request
 
+PHASES: Final = {"model loaded": "weights", "listening on http": "ready"}
+"""Words of a start, and the phase that it has come to with them."""
 MOST_SLOTS: Final = 4096
 """Slots whose task is remembered: a router with many children and slots has hundreds."""
 BACKWARDS_S: Final = 1.0
@@ -85,6 +88,8 @@ class _Memory(msgspec.Struct):
     uptime: dict[str, float] = {}
     """By child, s."""
     starts: int = 0
+    fresh: bool = False
+    """Whether a start was seen that has not served a request yet."""
 
 
 class Slots:
@@ -129,7 +134,8 @@ class Slots:
                 return Skip("choice of a slot")
             left = self._give_up(name, int(slot[3]))
             verdict = self._slot(name, int(slot[3]), slot[1], slot[4].strip(), uptime)
-            return left if left and isinstance(verdict, Skip) else verdict
+            verdict = left if left and isinstance(verdict, Skip) else verdict
+            return self._reach(LAST, uptime, verdict, child) if isinstance(verdict, Request) else verdict
         if _SLOT_START.match(message):
             return Drop("malformed", "slot line cut short")
         if _TIMING.match(body):  # under the header of its task
@@ -137,10 +143,24 @@ class Slots:
             task = self._memory.slots.get(name) or self._open(name, _NOBODY)
             return self._timing(name, task, body, uptime, None)
         if found := _SLOTS.search(body):
-            return self._capacity(child, int(found[1]), int(found[2]), unified=found[3] == "true")
+            capacity = self._capacity(child, int(found[1]), int(found[2]), unified=found[3] == "true")
+            return self._reach("kv_cache", uptime, capacity, child)
         if body.endswith("llama_server: initializing ...") or body.startswith("main: server is listening"):
             self.restart(child)
-        return Skip("no timing")
+            return self._reach("start", uptime, Skip("start of the server"), child)
+        phase = next((phase for words, phase in PHASES.items() if body.startswith("srv ") and words in body), "")
+        return self._reach(phase, uptime, Skip("no timing"), child) if phase else Skip("no timing")
+
+    def _reach(self, phase: str, uptime: float | None, verdict: Verdict, child: str) -> Verdict:
+        """The verdict, and that a start has come to a phase: an uptime is the time since it."""
+        if uptime is None or child or isinstance(verdict, Drop | Held | Aside):
+            return verdict
+        if phase == "start":
+            self._memory.fresh = True
+        if not self._memory.fresh:
+            return verdict
+        self._memory.fresh = phase != LAST
+        return Aside(verdict, Reached(phase, 0.0 if phase == "start" else uptime))
 
     def _slot(self, name: str, task: int, function: str, body: str, uptime: float | None) -> Verdict:
         """A line of one task in one slot."""

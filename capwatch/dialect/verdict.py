@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import Final, Literal, Protocol, runtime_checkable
 
-from capwatch.record import EngineSample, Request
+from capwatch.record import EngineSample, Reached, Request
 
 DROP_REASONS: Final = ("malformed", "too_long", "bad_utf8", "bad_time", "bad_number", "partial")
 
@@ -34,7 +34,15 @@ class Held:
     reason: str
 
 
-Verdict = Request | EngineSample | list[Request | EngineSample] | Skip | Drop | Held
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A verdict, and beside it how far the start of an engine has come with the line; it counts as the verdict does."""
+
+    verdict: Request | EngineSample | list[Request | EngineSample] | Skip
+    reached: Reached
+
+
+Verdict = Request | EngineSample | list[Request | EngineSample] | Skip | Drop | Held | Aside
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from capwatch.dialect import (
     settle,
 )
 from capwatch.dialect.decode import HELD, SKIPPED
-from capwatch.record import Batch, EngineSample, Request
+from capwatch.record import Batch, EngineSample, Reached, Request
 
 Record = Request | EngineSample
 
@@ -42,6 +42,8 @@ class Judged:
     detail: str = ""
     inner: bytes | None = field(default=None, repr=False)
     """The line without its wrapper; None where it is a part of a longer one. For the names of its keys alone."""
+    reached: Sequence[Reached] = ()
+    """How far the start of an engine has come with it."""
 
 
 def explain(
@@ -82,12 +84,12 @@ def _judge(number: int, line: bytes | None, decoder: Decoder, near: float, aroun
         return Judged(number, "drop", reason="too_long", inner=b"")
     decoded = decoder.decode(line + b"\n", near)
     inner = around.inner if around else line
-    found = records(decoded)
+    found, reached = records(decoded), [one for _, one in decoded.reached]
     if found:
-        return Judged(number, "record", found, inner=inner)
+        return Judged(number, "record", found, inner=inner, reached=reached)
     fate, text = decoded.fates[0]
     if fate in (SKIPPED, HELD):
-        return Judged(number, "skip", reason=text, inner=inner)
+        return Judged(number, "skip", reason=text, inner=inner, reached=reached)
     return Judged(number, "drop", reason=fate, detail=text, inner=inner)
 
 

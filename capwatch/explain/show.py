@@ -33,6 +33,8 @@ def as_json(judged: Judged) -> str:
     else:
         told["reason"] = judged.reason
         told |= {"detail": judged.detail} if judged.detail else {}
+    if judged.reached:
+        told["reached"] = {one.phase: round(one.seconds, 6) for one in judged.reached}
     return json.dumps(told, ensure_ascii=False)
 
 
@@ -42,6 +44,7 @@ def as_text(judged: Judged, options: Options) -> str:
     if judged.reason:
         head += f", {judged.reason}" + (f" ({judged.detail})" if judged.detail else "")
     told = [head]
+    told += [f"  {one.phase} of a start, after {one.seconds:.3f} s" for one in judged.reached]
     for record in judged.records:
         shown = {name: _readable(name, value) for name, value in fields(record).items()}
         wide = max(map(len, shown))

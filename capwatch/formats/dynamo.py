@@ -64,6 +64,7 @@ _PREFIX = re.compile(
     re.ASCII,
 )
 _PAIR = re.compile(r' (\w+)=("(?:[^"\\]|\\.)*"|.*?)(?= \w+=|$)')
+_READY = re.compile(r"has been initialized$")
 _START = re.compile(
     r"vLLM (?:API )?server version |Initializing an? (?:V\d )?LLM engine |server_args=|TensorRT-LLM inited"
 )
@@ -105,15 +106,17 @@ class Lines:
     def _engine(self, at: float | None, message: str) -> Verdict:
         """What a worker passes on of its engine."""
         if _START.match(message):
-            self._starts.begin()
-            return Skip("start of an engine")
+            return Skip("start of an engine") if self._starts.open else self._starts.begin(at)
+        if _READY.search(message):
+            return self._starts.reach("ready", at, Skip("no request"))
         found = statistics(message) or capacity(message) or batch(message) or _iteration(message, self._zone)
         if not isinstance(found, EngineSample):
             return found or Skip("no request")
         if at is None or at == REFUSED:
             return Drop("bad_time")
         found.at = at
-        return self._starts.tell(found)
+        told = self._starts.tell(found)
+        return told if told.kv_capacity_tokens is None else self._starts.reach("kv_cache", at, told)
 
     def save(self) -> object:
         """Starts not told yet."""

@@ -5,6 +5,7 @@ the `[port]` of its child.
 Switched on: by default, to stderr; JSON lines with `--log-jsonl` or the older `--log-format json`.
 Example: 0.21.963.002 I slot print_timing: id  0 | task 0 |        eval time =       3.68 ms /     7 tokens
 Units: milliseconds; times count from the start of the process, only builds up to b3600 print a clock time.
+The uptime is the time since a start: KV cache, model loaded, listening, the first task.
 
 A task tells of itself on several lines. `prompt eval time` counts evaluated tokens, without those from the cache; the
 release line has n = prompt + output - 1, which gives the prompt. The release comes before the timings in builds of

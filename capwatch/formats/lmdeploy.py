@@ -21,7 +21,7 @@ import msgspec
 
 from capwatch.dialect import Drop, Format, Options, Skip, Verdict
 from capwatch.dialect.colour import plain
-from capwatch.dialect.starts import Starts
+from capwatch.dialect.starts import LAST, Starts
 from capwatch.dialect.statistics import BEGINNINGS, parts
 from capwatch.dialect.value import REFUSED, time
 from capwatch.record import EngineSample, Request
@@ -78,15 +78,16 @@ class Lines:
             return Skip("other output")
         at, message = time(log[1].replace(",", "."), self._zone), log[2]
         if message.startswith(_START):
-            self._begin()
-            return Skip("start of the server")
+            return self._begin(at)
         if (begun := _BEGUN.match(message)) and at is not None and at != REFUSED:
             self._sessions[begun[1]] = _Begun(at, float(begun[2]))
             if len(self._sessions) > MOST_SESSIONS:
                 del self._sessions[next(iter(self._sessions))]
             return Skip("start of a session")
         if message.startswith("session ") and " finished" in message:
-            return self._ended(message, at)
+            ended = self._ended(message, at)
+            good = isinstance(ended, Request) and ended.outcome == "ok"
+            return self._starts.reach(LAST, at, ended) if good else ended
         return Skip("no statistics")
 
     def _ended(self, message: str, at: float | None) -> Verdict:
@@ -122,11 +123,11 @@ class Lines:
             self._totals[engine] = total
         return self._starts.tell(sample)
 
-    def _begin(self) -> None:
+    def _begin(self, at: float | None = None) -> Verdict:
         """A new server has no sessions yet, and counts from 0."""
-        self._starts.begin()
         self._sessions.clear()
         self._totals.clear()
+        return self._starts.begin(at)
 
     def save(self) -> object:
         """Starts, open sessions, totals by engine."""

@@ -3,8 +3,9 @@
 Program: Ollama 0.9 to 0.33, `ollama serve`.
 Switched on: by default, to stderr. Tokens and phases are there from 0.30 on, whose runner is llama.cpp's own server.
 Example: [GIN] 2026/08/20 - 09:30:31 | 200 |          5.1s |        10.0.0.5 | POST     "/api/chat"
-Units: durations as Go prints them, whole seconds above one minute; times are local and without a zone in access lines,
-with an offset in others. Lines of the runner have no time and take that of the line before.
+Units: durations as Go prints them, whole seconds above one minute. Times of access lines are local and without a zone;
+they take the offset that other lines print. Lines of the runner have no time and take that of the line before.
+A start is that of a runner, which loads one model: ready, and the first request after it.
 An access line has no id. The tasks that the runner ended shortly before are given to the good ones among them in their
 order, each to the first that lasted long enough: totals are right, neighbours of one moment may have changed places.
 Missing: first tokens, tenants and models; tokens and phases before 0.30; statistics of the engine but its capacity.
@@ -22,6 +23,7 @@ from capwatch.dialect.colour import plain
 from capwatch.dialect.duration import duration
 from capwatch.dialect.route import route
 from capwatch.dialect.slots import Slots
+from capwatch.dialect.starts import LAST, Starts
 from capwatch.dialect.value import REFUSED, time
 from capwatch.record import EngineSample, Request
 
@@ -49,8 +51,10 @@ PRINTED_S: Final = 1e-4
 _ACCESS = re.compile(
     r'\[GIN\] (\d{4})/(\d\d)/(\d\d) - (\d\d:\d\d:\d\d) \| +(\d{3}) \| +(\S+) \| +\S+ \| +([A-Z]+) +"([^"]*)"', re.ASCII
 )
-_TIME = re.compile(r"time=(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*) level=\w+ ", re.ASCII)
+_TIME = re.compile(r"time=(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*(Z|[+-]\d\d:\d\d)) level=\w+ ", re.ASCII)
 _RUNNER = re.compile(r'msg="?starting (?:llama-server|runner|go runner|ollama engine)\b', re.ASCII)
+
+_READY: Final = "llama-server started in "
 
 
 class _Ended(msgspec.Struct, array_like=True):
@@ -65,6 +69,8 @@ class _Memory(msgspec.Struct):
 
     line: int = 0
     clock: float | None = None
+    offset: str = ""
+    """Of local time, as the last line with a time had it; access lines are of the same process."""
     ended: list[_Ended] = []
 
 
@@ -74,6 +80,7 @@ class Lines:
     def __init__(self, options: Options) -> None:
         self._zone = options.zone
         self._slots = Slots()
+        self._starts = Starts()
         self._memory = _Memory()
 
     def read(self, line: str, near: float) -> Verdict:  # noqa: ARG002 - lines have their date
@@ -83,13 +90,19 @@ class Lines:
         memory.line += 1
         memory.ended = [one for one in memory.ended if memory.line - one.line <= NEAR_LINES]
         if line.startswith("[GIN]"):
-            return self._access(line)
+            request = self._access(line)
+            if isinstance(request, Request) and request.status == 200 and self._starts.ready:
+                return self._starts.reach(LAST, request.finished_at, request)
+            return request
         if stamp := _TIME.match(line):
             at = time(stamp[1], self._zone)
-            memory.clock = at if at != REFUSED else memory.clock
+            memory.clock, memory.offset = (at, stamp[2]) if at != REFUSED else (memory.clock, memory.offset)
             if _RUNNER.search(line):
                 self._slots.restart()
-            return Skip("no request")
+                return self._starts.begin(memory.clock)
+            return (
+                self._starts.reach("ready", memory.clock, Skip("no request")) if _READY in line else Skip("no request")
+            )
         if line.startswith("slot ") or (line.startswith("srv ") and "n_slots = " in line):
             return self._runner(line)
         return Skip("other output")
@@ -103,7 +116,7 @@ class Lines:
         if path not in INFERENCE or found[7] != "POST":
             return Skip("no request of a model")
         request = self._task(lasted) if status == 200 else Request()
-        request.finished_at = time(f"{found[1]}-{found[2]}-{found[3]} {found[4]}", self._zone)
+        request.finished_at = time(f"{found[1]}-{found[2]}-{found[3]}T{found[4]}{self._memory.offset}", self._zone)
         request.route, request.status, request.duration_s = path, status, lasted
         request.outcome = {499: "client_abort", 503: "overload"}.get(status)
         return request
@@ -129,11 +142,12 @@ class Lines:
 
     def save(self) -> object:
         """The open tasks; those that ended, the last time and the number of the line."""
-        return [self._slots.save(), msgspec.to_builtins(self._memory)]
+        return [self._slots.save(), msgspec.to_builtins(self._memory), self._starts.save()]
 
     def load(self, saved: object) -> None:
         """Remember again what `save` gave."""
-        slots, memory = cast("tuple[object, object]", saved)
+        slots, memory, starts = cast("tuple[object, object, object]", saved)
+        self._starts.load(starts)
         self._slots.load(slots)
         self._memory = msgspec.convert(memory, _Memory)
 

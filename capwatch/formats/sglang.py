@@ -7,6 +7,7 @@ Example: [2026-10-12 14:01:10] Decode batch, #running-req: 61, #token: 176810, t
 gen throughput (token/s): 2103.40, #queue-req: 38
 Units: whole requests, shares with two decimals, tokens/s; times are process local, in 2024 without a date. Lines have
 no level. A decode line comes every 40 steps, a prefill line with every batch, and an idle engine is silent.
+A start is told from `server_args=` on: weights, KV cache, ready, and the first request or batch after that.
 Each data-parallel rank is an engine of its own; tensor, pipeline and context ranks repeat it and are passed over. The
 `rid` of a request is the id of its answer, so that it meets the row of a gateway that logs that id.
 Missing: requests that were refused before they were queued (the client's 503 has no line), models, routes; tenants,
@@ -25,7 +26,7 @@ from capwatch.dialect.batches import batch
 from capwatch.dialect.colour import plain
 from capwatch.dialect.fields import Mapped, status
 from capwatch.dialect.path import first, walk
-from capwatch.dialect.starts import Starts
+from capwatch.dialect.starts import LAST, Starts
 from capwatch.dialect.value import REFUSED, flag, number, text, time
 from capwatch.dialect.yearless import dateless
 from capwatch.record import EngineSample, Request
@@ -34,6 +35,13 @@ FIRST_EPOCH: Final = 1e9
 """Seconds below this count from the start of a machine; versions of 2025-08 printed such start times."""
 MOST_RANKS: Final = 256
 """Data-parallel ranks remembered; more than a server has."""
+PHASES: Final = {
+    "Load weight end": "weights",
+    "KV Cache is allocated": "kv_cache",
+    "Application startup complete": "ready",
+    "The server is fired up and ready to roll": "ready",
+}
+"""Words of a start, and the phase that it has come to with them; the last of several counts."""
 LONGEST_REPR: Final = 65_536
 """Characters of a Python literal that is read; `meta_info` has a few hundred."""
 
@@ -66,19 +74,20 @@ class Lines:
         prefix = _PREFIX.match(line)
         message = line[prefix.end() :] if prefix else _CLOCKLESS.sub("", line, count=1)
         if message.startswith("{"):
-            return self._json(message)
-        if message.startswith("server_args="):
-            self._starts.begin()
-            self._speakers.clear()
-            return Skip("start of the server")
+            return self._first(self._json(message))
         at = self._time(prefix, near)
+        if message.startswith("server_args="):
+            self._speakers.clear()
+            return self._starts.begin(at)
         if _TIMES.match(message):
-            return self._timed(message, at)
+            return self._first(self._timed(message, at))
         if message.startswith("Finish: "):
-            return self._finish(message, at)
+            return self._first(self._finish(message, at))
         verdict = batch(message)
         if not isinstance(verdict, EngineSample):
-            return verdict or Skip("no statistics")
+            phase = next((phase for words, phase in PHASES.items() if words in message), "")
+            found = verdict or Skip("no statistics")
+            return self._starts.reach(phase, at, found) if phase else found
         if at == REFUSED or (at is None and not _CLOCKLESS.match(line)):
             return Drop("bad_time")
         verdict.at = at
@@ -86,7 +95,17 @@ class Lines:
         if replica is None:
             return Skip("repeats another rank")
         verdict.engine = replica or None
-        return self._starts.tell(verdict)
+        told = self._starts.tell(verdict)
+        if told.kv_capacity_tokens is not None and "kv_cache" not in self._starts.phases:  # 2024: no line before it
+            return self._starts.reach("kv_cache", at, told)
+        # Before it is ready a server sends itself a request.
+        return self._starts.reach(LAST, at, told) if told.output_tokens_per_s and self._starts.ready else told
+
+    def _first(self, verdict: Verdict) -> Verdict:
+        """The verdict on a request, the first good one of which ends a start."""
+        if isinstance(verdict, Request) and verdict.outcome == "ok" and self._starts.ready:
+            return self._starts.reach(LAST, verdict.finished_at, verdict)
+        return verdict
 
     def _time(self, prefix: re.Match[str] | None, near: float) -> float | None:
         if prefix is None:

@@ -8,7 +8,8 @@ total_time="402.004ms" queue_time="33.001µs" inference_time="401.669199ms" time
 text_generation_router::server: router/src/server.rs:432: Success
 Units: durations as Rust prints them (s, ms, µs, ns); times are UTC. Output tokens are the inference time divided by
 the time per token, so they are marked as estimated: exact where the log has all digits. The capacity is a budget of
-tokens that requests reserve, the only one that TGI has.
+tokens that requests reserve, the only one that TGI has. A start is told from the launcher's `Args` on: shards with
+their weights, the budget, `Connected`, the first success.
 Missing: prompt tokens, first tokens, tenants and models; statistics of the engine, of which there is no line at all.
 """
 
@@ -23,7 +24,7 @@ from capwatch.dialect import Drop, Format, Options, Skip, Verdict
 from capwatch.dialect.colour import plain
 from capwatch.dialect.duration import duration
 from capwatch.dialect.path import first
-from capwatch.dialect.starts import Starts
+from capwatch.dialect.starts import LAST, Starts
 from capwatch.dialect.value import REFUSED, time
 from capwatch.record import EngineSample, Request
 
@@ -56,7 +57,11 @@ _INFER = re.compile(r": text_generation_router::infer: (?:\S+:\d+: )?(.*)", re.A
 _PARAMETERS: Final = "parameters="
 _CAP = re.compile(r'"?GenerateParameters \{[^"\[\]]*\bmax_new_tokens: (?:Some\((\d{1,9})\)|(None))', re.ASCII)
 _BUDGET = re.compile(r"(?:Setting|Inferred) max batch total tokens(?: to|:)(?: (\d{1,15}))?$", re.ASCII)
+_LAUNCH: Final = "text_generation_launcher: Args {"
 _START: Final = "Starting Webserver"
+"""The launcher's first word of a start; where that is not in the log, the one before the router is started."""
+_SHARD = re.compile(r"Shard ready in \S+ rank=\d+$", re.ASCII)
+_READY: Final = ": Connected"
 
 
 class Lines:
@@ -78,7 +83,8 @@ class Lines:
         spans = _SPANS.match(message)
         if spans and (end := _SUCCESS.search(message)):
             span = message[: end.start()]
-            return _finished(at, spans[0], _fields(span), span.partition(_PARAMETERS)[2])
+            finished = _finished(at, spans[0], _fields(span), span.partition(_PARAMETERS)[2])
+            return self._starts.reach(LAST, at, finished)
         if prefix[2] == "ERROR":
             refused = _INFER.search(message)
             return _refused(at, spans[0] if spans else "", refused[1]) if refused else Skip("no request")
@@ -100,24 +106,31 @@ class Lines:
         if message == "Success":
             span = first(found, "span")
             fields = {key: str(value) for key, value in span.items()} if isinstance(span, dict) else {}
-            return _finished(at, name, fields, fields.get("parameters", ""))
+            return self._starts.reach(LAST, at, _finished(at, name, fields, fields.get("parameters", "")))
         if target == "text_generation_router::infer" and first(found, "level") == "ERROR":
             return _refused(at, name, message)
         return self._engine(at, message)
 
     def _engine(self, at: float | None, message: str) -> Verdict:
         """What launcher and router say of themselves."""
+        if message.endswith(_LAUNCH):
+            return self._starts.begin(at)
         if message.endswith(_START):
-            self._starts.begin()
-            return Skip("start of the server")
+            part = self._starts.open and _START not in self._starts.phases
+            verdict = Skip("start of the server") if part else self._starts.begin(at)
+            self._starts.phases.add(_START)
+            return verdict
         budget = _BUDGET.search(message)
         if not budget:
-            return Skip("no request")
+            phase = "weights" if _SHARD.search(message) else "ready" if message.endswith(_READY) else ""
+            return self._starts.reach(phase, at, Skip("no request")) if phase else Skip("no request")
         if not budget[1]:
             return Drop("malformed", "capacity cut short")
         if at is None or at == REFUSED:
             return Drop("bad_time")
-        return self._starts.tell(EngineSample(at=at, kv_capacity_tokens=float(budget[1])))
+        return self._starts.reach(
+            "kv_cache", at, self._starts.tell(EngineSample(at=at, kv_capacity_tokens=float(budget[1])))
+        )
 
     def save(self) -> object:
         """Starts not told yet."""

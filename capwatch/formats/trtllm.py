@@ -7,6 +7,7 @@ scrape `/prometheus/metrics`.
 Example: [04/20/2026-05:14:22] [TRT-LLM] [RANK 0] [I] iter = 310, global_rank = 0, rank = 0, num_scheduled_requests =
 21, kv_cache_util = 0.412, currank_total_requests = 8/8, timestamp = 2026-04-20 05:14:22, states = {…}
 Units: whole requests, blocks, shares; times are process local, C++ lines have none and take that of the line before.
+A start is told from `TensorRT-LLM inited` on: KV cache and ready, each at the time of the line before.
 Of the ranks only rank 0 is taken: the others repeat it. An empty list, and silence, tell nothing.
 Missing: single requests; the waiting ones in iteration lines; pauses, which no line tells.
 """
@@ -52,11 +53,13 @@ class Lines:
         prefix = _PREFIX.match(line)
         if prefix:
             self._clock = _clock(prefix[1], self._zone)
+        if line.endswith("Application startup complete."):
+            return self._starts.reach("ready", self._clock, Skip("other output"))
         if not prefix and _NATIVE not in line and not _BUSY.search(line):
             return Skip("other output")
         if "TensorRT-LLM inited" in line:
-            self._begin()
-            return Skip("start of the server")
+            self._iteration = 0
+            return self._starts.begin(self._clock)
         if capacity := _CAPACITY.search(line):
             return self._capacity(capacity[1])
         found = iteration(line, self._zone)
@@ -84,20 +87,17 @@ class Lines:
         if told.rank:
             return None
         if told.number < self._iteration:
-            self._begin()
+            self._starts.begin()
         self._iteration = told.number
         self._clock = told.sample.at
         return self._starts.tell(told.sample)
-
-    def _begin(self) -> None:
-        self._iteration = 0
-        self._starts.begin()
 
     def _capacity(self, tokens: str | None) -> Verdict:
         """Told twice: first a small pool for the estimate, then the real one, which replaces it."""
         if not tokens:
             return Drop("malformed", "capacity cut short")
-        return self._starts.tell(EngineSample(at=self._clock, kv_capacity_tokens=float(tokens)))
+        sample = self._starts.tell(EngineSample(at=self._clock, kv_capacity_tokens=float(tokens)))
+        return self._starts.reach("kv_cache", self._clock, sample)
 
     def save(self) -> object:
         """Starts, the last iteration, and the last clock time."""

@@ -6,6 +6,8 @@ Example: (APIServer pid=31) INFO 10-05 08:31:10 [loggers.py:366] Engine 000: Avg
 Avg generation throughput: 260.0 tokens/s, Running: 10 reqs, Waiting: 0 reqs, GPU KV cache usage: 14.2%
 Units: tokens/s, whole requests, percent; times are process local, `MM-DD HH:MM:SS` without year and zone. Lines may be
 coloured, carry the process before the level or before JSON (`asctime`, `message`), or be somebody else's.
+A start is told from the version on: weights, KV cache, ready (by the line before, where uvicorn says it without a
+time), and the first statistics with output tokens, which come up to 10 s after the first request.
 An idle engine prints one line of zeros and then nothing, so silence is no news.
 Missing: single requests; they have no usable line.
 """
@@ -15,11 +17,12 @@ from __future__ import annotations
 import json
 import re
 from math import log2
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from capwatch.dialect import Drop, Format, Options, Skip, Verdict
 from capwatch.dialect.colour import plain
 from capwatch.dialect.path import first
+from capwatch.dialect.starts import LAST, Starts
 from capwatch.dialect.statistics import capacity, statistics, whole
 from capwatch.dialect.value import REFUSED, text, time
 from capwatch.dialect.yearless import yearless
@@ -31,6 +34,14 @@ MOST_PROCESSES: Final = 64
 """Processes whose last preemption count is remembered; more than a node has engines."""
 FIRST: Final = "0"
 """The index of an engine that names none."""
+PHASES: Final = {
+    "Loading weights took ": "weights",
+    "Model loading took ": "weights",
+    "Starting vLLM server on ": "ready",
+    "Starting vLLM API server ": "ready",
+    "Application startup complete.": "ready",
+}
+"""Words of a start, and the phase that it has come to with them; the last of several counts."""
 REQUEST_LOGGERS: Final = frozenset({"logger.py", "request_logger.py"})
 """Files that print what clients wrote: nothing in their lines is believed, each continued line has the full prefix."""
 
@@ -41,6 +52,7 @@ _PREFIX = re.compile(
 _JSON_LOG = re.compile(r'\{\s*"(?:asctime|levelname|message|name|timestamp)"')
 _START = re.compile(r"vLLM (?:API )?server version |Initializing an? (?:V\d )?LLM engine ", re.ASCII)
 
+_BANNER = re.compile(r"[ ▀-▟]+version \d")
 _RANK = re.compile(r"(?:DP|EngineCore_)(\d{1,4})(?!\d)", re.ASCII)
 _BLOCKS = re.compile(r"# \w+ blocks: (\d{1,12})\b", re.ASCII)
 _CONCURRENCY = re.compile(r"Maximum concurrency for (\d[\d,]{0,15}) tokens per request: (\d{1,12}\.\d+)x", re.ASCII)
@@ -66,6 +78,8 @@ class Lines:
         self._zone = options.zone
         self._preempted: dict[str, int] = {}
         self._started: set[str] = set()
+        self._starts = Starts()
+        self._clock: float | None = None
         self._blocks = 0
 
     def read(self, line: str, near: float) -> Verdict:
@@ -75,13 +89,14 @@ class Lines:
             return said
         if said.file in REQUEST_LOGGERS:
             return Skip("request line")
-        if _START.match(said.message):
-            self._preempted.clear()
-            self._started.add(_rank(said.process) or FIRST)
-            return Skip("start of an engine")
+        if said.at is not None and said.at != REFUSED:
+            self._clock = said.at
+        if _START.match(said.message) or _BANNER.match(said.message):
+            return self._begin(said)
         verdict = self._understand(said)
         if not isinstance(verdict, EngineSample):
-            return verdict
+            phase = next((phase for words, phase in PHASES.items() if words in said.message), "")
+            return self._starts.reach(phase, self._clock, verdict) if phase else verdict
         if said.at is None or said.at == REFUSED:
             return Drop("bad_time")
         verdict.at = said.at
@@ -89,7 +104,19 @@ class Lines:
         if engine in self._started:
             self._started.remove(engine)
             verdict.starts = 1.0
-        return verdict
+        if verdict.kv_capacity_tokens is not None:
+            return self._starts.reach("kv_cache", said.at, verdict)
+        good = self._starts.ready and verdict.output_tokens_per_s
+        return self._starts.reach(LAST, said.at, verdict) if good else verdict
+
+    def _begin(self, said: _Said) -> Verdict:
+        """Several lines speak of one start: that of the server is the first, those of its engines follow."""
+        if _START.match(said.message):
+            self._preempted.clear()
+            self._started.add(_rank(said.process) or FIRST)
+        if self._starts.open and said.message.startswith("Initializing "):
+            return Skip("start of an engine")
+        return self._starts.begin(self._clock if said.at is None else said.at)
 
     def _strip(self, line: str, near: float) -> _Said | Skip | Drop:
         """Take off process, level, time and file, or the JSON around a message."""
@@ -159,11 +186,14 @@ class Lines:
 
     def save(self) -> object:
         """Preemption counts by process, engines whose start is not told yet, KV blocks of unknown size."""
-        return [dict(self._preempted), sorted(self._started), self._blocks]
+        return [dict(self._preempted), sorted(self._started), self._blocks, self._starts.save(), self._clock]
 
     def load(self, saved: object) -> None:
         """Remember again what `save` gave."""
-        preempted, started, self._blocks = cast("tuple[dict[str, int], list[str], int]", saved)
+        preempted, started, self._blocks, *more = cast("tuple[dict[str, int], list[str], int, *tuple[Any, ...]]", saved)
+        if more:  # an older state has none
+            self._starts.load(more[0])
+            self._clock = more[1]
         self._preempted, self._started = dict(preempted), set(started)
 
 

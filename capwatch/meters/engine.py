@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import numpy as np
@@ -27,13 +27,14 @@ METRICS: Final = (
 )
 """The metric of each of `GAUGES`."""
 COUNTS = Table((POOL, ENGINE), "engine_counts", ("preemptions", "restarts"))
+COLD_STARTS = Table((POOL,), "cold_starts", m.START_PHASES, level=True)
 RECOMPUTED = Table((POOL,), "recomputed", ("tokens",))
 
 
 class Engines:
     """Contract 4.3, and requests in flight as the engines measure them now."""
 
-    tables = (ENGINES, COUNTS, RECOMPUTED)
+    tables = (ENGINES, COUNTS, RECOMPUTED, COLD_STARTS)
     sketches = ()
     followers = ()
 
@@ -51,6 +52,8 @@ class Engines:
         yield plain(m.ENGINE_PREEMPTIONS, COUNTS, counts[0], counts[1][:, 0])
         yield plain(m.ENGINE_RESTARTS, COUNTS, counts[0], counts[1][:, 1])
         yield plain(m.RECOMPUTED_TOKENS, RECOMPUTED, *totals.rows(RECOMPUTED))
+        starts = totals.rows(COLD_STARTS)
+        yield spread(m.COLD_START_SECONDS, COLD_STARTS, *starts, m.START_PHASES)
         pools, now = _by_pool(keys, values[:, [GAUGES.index("waiting"), GAUGES.index("running")]])
         yield spread(m.INFLIGHT_MEASURED, POOLS, pools, now, m.MEASURED_PHASES)
 
@@ -80,6 +83,12 @@ def book_recomputed(into: Gathering, pool: int, tokens: float | None) -> None:
     """Book tokens that an engine of a pool computed once more; None where it does not tell them."""
     if tokens is not None:
         into.add(RECOMPUTED, np.array([pool]), np.array([tokens]))
+
+
+def book_cold_start(into: Gathering, pool: str, reached: Mapping[str, float]) -> None:
+    """Set how long the newest start of a pool has taken to each phase; what it has not reached goes."""
+    key = np.array([into.names.id(POOL.name, pool)])
+    into.set(COLD_STARTS, key, *(np.array([reached.get(phase, np.nan)]) for phase in m.START_PHASES))
 
 
 def METER(config: Config) -> Engines:  # noqa: ARG001, N802 - the shelf's word

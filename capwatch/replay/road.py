@@ -170,6 +170,7 @@ def _between(decoded: Decoded, first: int, end: int, *, whole: bool) -> Decoded:
         batch=decoded.batch.take(np.arange(begin, behind)),
         lines=lines,
         samples=samples,
+        reached=[one for one in decoded.reached if first <= one[0] < end],
         read=counted + (decoded.read - decoded.counted) * whole,
         counted=counted,
         skipped=decoded.skipped * whole,
