@@ -13,6 +13,7 @@ from capwatch.config.schema import Config
 from capwatch.daemon.package import Ledger, delta_of
 from capwatch.daemon.upgrade import layout_written
 from capwatch.errors import StateError
+from capwatch.keep import durable
 from capwatch.keep.codec import DamagedError
 from capwatch.keep.history import History
 from capwatch.keep.state import VERSION, State, set_aside
@@ -164,6 +165,5 @@ def _secret(folder: str) -> bytes:
     except FileNotFoundError:
         pass
     fresh = secrets.token_bytes(32)
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(fresh)
+    durable.write(path, fresh)  # or a power cut would rename every hashed tenant
     return fresh

@@ -10,6 +10,7 @@ from typing import Final
 
 from capwatch.errors import StateError
 from capwatch.keep.codec import DamagedError
+from capwatch.keep.durable import sync_folder
 
 APPLICATION: Final = 0x43415057
 """`CAPW`: tells a file of ours from any other SQLite file."""
@@ -184,7 +185,7 @@ def _make(path: str, schema: str, version: int, *, shrinks: bool) -> None:
     finally:
         connection.close()
     os.replace(new, path)
-    _sync_folder(path)
+    sync_folder(path)
 
 
 def _checked(path: str) -> str:
@@ -224,15 +225,6 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 def _quoted(path: str) -> str:
     """A path in a URI."""
     return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-
-
-def _sync_folder(path: str) -> None:
-    """Make a rename durable."""
-    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def set_aside(folder: str, reason: str, now: float, name: str = "capwatch.db") -> list[str]:
