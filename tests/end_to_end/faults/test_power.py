@@ -53,7 +53,7 @@ class Disk:
         elif change.what == "r":
             for files in (self.durable, self.since):
                 if name in files:
-                    files[change.other] = files.pop(name)  # type: ignore[assignment, index]
+                    files[change.other] = files.pop(name)  # type: ignore[assignment]
         else:
             self.durable.pop(name, None)
             self.since.pop(name, None)
