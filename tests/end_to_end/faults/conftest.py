@@ -1,11 +1,8 @@
-"""Asserts in modules that tests share tell both sides; tests of the long form are there in the long form only."""
+"""Tests of the long form are there in the long form only."""
 
 import pytest
 
 from . import LONG
-
-for _name in ("scenario", "daemon", "scraping"):
-    pytest.register_assert_rewrite(f"tests.end_to_end.faults.{_name}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
