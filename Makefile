@@ -6,7 +6,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format bench scale fuzz engine wheel clean
+.PHONY: help demo test check lint format bench drift scale fuzz engine wheel clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -57,6 +57,9 @@ scale: .venv/.stamp ## months of log with everybody coming and going, some minut
 fuzz: .venv/.stamp ## atheris on what reads bytes, a minute by default: make fuzz TARGET=litellm SECONDS=60; fetches atheris
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/pip install --quiet atheris
 	@$(BIN)/python -m tests.fuzz $(or $(TARGET),jsonl) -max_total_time=$(or $(SECONDS),60) -artifact_prefix=.hypothesis/
+
+drift: .venv/.stamp ## silence, delays and rivals of the drift detector on made-up weeks, an hour
+	@$(BIN)/python -m tests.bench.drift --rivals --cron
 
 engine: .venv/.stamp ## real vLLM, LiteLLM proxy and llama.cpp against what capwatch reads, 10 minutes; environments of 4 GB
 	@$(BIN)/python -m tests.end_to_end.engine

@@ -95,22 +95,36 @@ class Table:
         """
         self.path = path
         try:
-            self._raw: BinaryIO = open(path, "rb")  # noqa: SIM115 - closed by `blocks`
-            self.size = os.fstat(self._raw.fileno()).st_size
-            zipped = path.endswith(".gz")
-            self._file = cast("BinaryIO", gzip.GzipFile(fileobj=self._raw)) if zipped else self._raw
-            head = self._file.readline(1 << 20)
+            self._raw: BinaryIO = open(path, "rb")  # noqa: SIM115 - closed by `close`
         except OSError as error:
-            raise UsageError(f"{path}: {error.strerror or 'is no gzip file'}") from None
-        except (EOFError, zlib.error) as error:
-            raise UsageError(f"{path}: {error}") from None
-        line = head.decode("utf-8-sig", "replace").strip()
-        self.columns = [name.strip() for name in next(csv.reader([line]), [])]
-        repeated = sorted({name for name in self.columns if self.columns.count(name) > 1})
-        if repeated:
-            raise UsageError(f"{path}:1: column {repeated[0]!r} is there twice")
+            raise UsageError(f"{path}: {error.strerror}") from None
+        self.size = os.fstat(self._raw.fileno()).st_size
+        zipped = path.endswith(".gz")
+        self._file = cast("BinaryIO", gzip.GzipFile(fileobj=self._raw)) if zipped else self._raw
+        try:
+            self.columns = self._header()
+        except UsageError:
+            self.close()
+            raise
         self._numbers = [name for name in numbers if name in self.columns]
         self._texts = {name: table for name, table in texts.items() if name in self.columns}
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+        self._raw.close()
+
+    def _header(self) -> list[str]:
+        try:
+            head = self._file.readline(1 << 20)
+        except (EOFError, OSError, zlib.error) as error:
+            raise UsageError(f"{self.path}: {getattr(error, 'strerror', None) or error}") from None
+        line = head.decode("utf-8-sig", "replace").strip()
+        columns = [name.strip() for name in next(csv.reader([line]), [])]
+        repeated = sorted({name for name in columns if columns.count(name) > 1})
+        if repeated:
+            raise UsageError(f"{self.path}:1: column {repeated[0]!r} is there twice")
+        return columns
 
     def blocks(self) -> Iterator[Block]:
         """All rows, some at a time.
@@ -136,8 +150,6 @@ class Table:
                     return
         except (EOFError, OSError, zlib.error) as error:
             raise UsageError(f"{self.path}:{line}: {getattr(error, 'strerror', None) or error}") from None
-        finally:
-            self._raw.close()
 
     def _read(self, text: bytes, line: int) -> tuple[int, dict[str, Floats], dict[str, Ints]]:
         if b"\r" in text:

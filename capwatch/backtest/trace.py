@@ -8,6 +8,7 @@ follows.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -70,13 +71,13 @@ class Trace:
         Raises:
             UsageError: the file is no trace; the text names the line.
         """
-        table = Table(self.path, NUMBERS, self.texts)
-        if "t" not in table.columns:
-            raise UsageError(f"{self.path}:1: no column t, the time of a request in s since the epoch")
-        for block in table.blocks():
-            rows = self._ordered(_rows(block, self.texts, self.prefill_rate))
-            if len(rows):
-                yield rows, block.done, table.size
+        with closing(Table(self.path, NUMBERS, self.texts)) as table:
+            if "t" not in table.columns:
+                raise UsageError(f"{self.path}:1: no column t, the time of a request in s since the epoch")
+            for block in table.blocks():
+                rows = self._ordered(_rows(block, self.texts, self.prefill_rate))
+                if len(rows):
+                    yield rows, block.done, table.size
 
     def _ordered(self, rows: Rows) -> Rows:
         self.seen.rows += len(rows)

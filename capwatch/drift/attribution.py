@@ -19,10 +19,12 @@ from capwatch.drift.frame import Frame
 from capwatch.drift.model import Settings
 from capwatch.drift.reference import Reference
 from capwatch.drift.ticks import TICK_S, Ticks, added
-from capwatch.record import Floats, Ints
+from capwatch.record import Bools, Floats, Ints
 
 RESAMPLES: Final = 200
 NAMED: Final = 10
+SURE: Final = 2.0
+"""Standard errors by which lengths differ from history where they are named."""
 _PIECE: Final = 6
 """Ticks that are resampled together where the window allows it: neighbours are alike."""
 
@@ -62,6 +64,8 @@ class _Table:
     parts: Effects
     drawn: Effects
     """The same for each resample: float64[RESAMPLES, cells]."""
+    surely: dict[str, Bools]
+    """Whether the lengths behind an effect differ from history by more than its own ups and downs explain."""
 
 
 def explain(ticks: Ticks, frame: Frame, reference: Reference, settings: Settings, names: Names) -> Found:
@@ -80,9 +84,9 @@ def explain(ticks: Ticks, frame: Frame, reference: Reference, settings: Settings
     usual = {name: scaled * reference.level[name] for name in ("prompt", "computed", "output")}
     window = ticks, frame, _resamples(len(frame))
     tables = [
-        _table("class", _by_class(ticks, reference, joint, usual, names), window, settings),
-        _table("tenant", _by_tenant(ticks, reference, joint, usual, names), window, settings),
-        _table("route", _by_route(ticks, frame, reference, usual, names), window, settings),
+        _table("class", _by_class(ticks, reference, joint, usual, names), window, reference, settings),
+        _table("tenant", _by_tenant(ticks, reference, joint, usual, names), window, reference, settings),
+        _table("route", _by_route(ticks, frame, reference, usual, names), window, reference, settings),
     ]
     told = [table for table in tables if _several(table)] or tables[:1]
     chosen = max(told, key=lambda table: abs(float(table.parts.mix.sum())))
@@ -147,7 +151,9 @@ def _by_route(ticks: Ticks, frame: Frame, reference: Reference, usual: dict[str,
     return _Grouped(group, labels, np.append(share, np.zeros(len(strangers))), sums)
 
 
-def _table(dimension: str, cells: _Grouped, window: tuple[Ticks, Frame, Floats], settings: Settings) -> _Table:
+def _table(
+    dimension: str, cells: _Grouped, window: tuple[Ticks, Frame, Floats], reference: Reference, settings: Settings
+) -> _Table:
     """A dimension's effects, and those of each resample of the window (cells, ticks, weights of the resamples)."""
     group, labels, share, sums = cells
     ticks, frame, weights = window
@@ -164,7 +170,35 @@ def _table(dimension: str, cells: _Grouped, window: tuple[Ticks, Frame, Floats],
         return after, effects(full, after, *rates, centred=True)
 
     after, parts = compared(np.ones(len(frame)))
-    return _Table(dimension, labels, before, after, parts, compared(weights)[1])
+    surely = _surely(ticks, reference, group, len(labels))
+    return _Table(dimension, labels, before, after, parts, _widened(parts, compared(weights)[1], len(frame)), surely)
+
+
+def _surely(ticks: Ticks, reference: Reference, group: Ints, size: int) -> dict[str, Bools]:
+    """Where mean log lengths are two standard errors from what is usual in the same slots and classes: bool[size] each.
+
+    The resamples of a minute know nothing of shocks that last longer; the reference does.
+    """
+    slot, klass = reference.layout.slots(ticks), reference.layout.class_places(ticks)
+    n, found = ticks["n"], {}
+    for effect, name in (("prompt", "log_computed"), ("output", "log_output"), ("cache", "log_ratio")):
+        excess = ticks[name] - n * reference.level[name][slot, klass]
+        variance = n * reference.spread[name][slot, klass] ** 2 * reference.shock[name][slot, klass]
+        error = np.sqrt(np.maximum(1e-12, added(group, variance, size)))
+        found[effect] = np.abs(added(group, excess, size)) > SURE * error
+    # Prompts may grow while what is computed of them stays, and the reverse: either may show either.
+    found["prompt"] = found["cache"] = found["prompt"] | found["cache"]
+    return found
+
+
+def _widened(parts: Effects, drawn: Effects, ticks: int) -> Effects:
+    """Resamples spread as those of few ticks should be: the bootstrap of T values is narrow by √(T/(T − 1)), and
+    their interval is that of Student's t.
+    """
+    if ticks < 2:
+        return drawn
+    factor = (1 + 1.2 / (ticks - 1)) * np.sqrt(ticks / (ticks - 1))
+    return Effects(*(mean + factor * (one - mean) for mean, one in zip(parts, drawn, strict=True)))
 
 
 def _cells(share: Floats, prompt: Floats, computed: Floats, output: Floats) -> Cells:
@@ -189,6 +223,9 @@ def _named(table: _Table) -> list[Contribution]:
     for name in EFFECTS:
         low, high = np.quantile(getattr(table.drawn, name), (0.05, 0.95), axis=0)
         size = getattr(table.parts, name)
+        outside = (low > 0) | (high < 0)
+        if name in table.surely:
+            outside &= table.surely[name]
         found += [
             Contribution(
                 table.dimension,
@@ -198,7 +235,7 @@ def _named(table: _Table) -> list[Contribution]:
                 float(table.before.share[i]),
                 float(table.after.share[i]),
             )
-            for i in np.flatnonzero((low > 0) | (high < 0)).tolist()
+            for i in np.flatnonzero(outside).tolist()
         ]
     return found
 

@@ -29,6 +29,8 @@ STEPS: Final = {
     "name": (2.5, 8.0),
 }
 """Sizes that each family looks for: in log units, in parts of the mean, as factors of a share."""
+LARGE: Final = 0.5
+"""Sizes that shocks of a class hardly reach: there it does not matter that slots move together."""
 MOST_SHARE: Final = 0.9
 """A share multiplied by a factor stays under this."""
 LEAST_FACTOR: Final = 1.05
@@ -127,6 +129,17 @@ def priors(chosen: Sequence[Channel]) -> Floats:
     return np.array([PRIORS[name] / total / group.count(name) for name in group])
 
 
+def peers(chosen: Sequence[Channel], reference: Reference) -> list[str]:
+    """Which channels are alike: those of all tenants that history has, those of all routes."""
+    unseen = {"tenant": reference.layout.unseen, "route": len(reference.layout.routes) + 1}
+    return [
+        f"{one.family} {one.size}"
+        if one.family.startswith(("tenant", "route")) and one.place != unseen.get(one.family)
+        else ""
+        for one in chosen
+    ]
+
+
 def evidence(frame: Frame, reference: Reference, chosen: Sequence[Channel]) -> tuple[Floats, Floats]:
     """(log-likelihood ratios, gains) of the ticks: float64[T, channels] each.
 
@@ -144,7 +157,7 @@ class _Sources:
 
     def __init__(self, frame: Frame, reference: Reference) -> None:
         self._frame, self._reference = frame, reference
-        self._kept: dict[str, tuple[Floats, Floats]] = {}
+        self._kept: dict[tuple[str, bool], tuple[Floats, Floats]] = {}
         self._slots = frame.sums["n"].sum(axis=2)
         self._mean = {name: self._expected(name) for name in ("log_cost", "root_cost")}
         usual = reference.level["cost"] * reference.factor[frame.cell][:, None, None]
@@ -167,7 +180,7 @@ class _Sources:
 
     def _length(self, channel: Channel) -> tuple[Floats, Floats]:
         scope, _, name = channel.family.rpartition(" ")
-        score, information = self._cells(name)
+        score, information = self._cells(name, alone=bool(scope) or channel.size >= LARGE)
         within = self._within
         if scope == "class":
             score, information, within = (part[:, :, channel.place] for part in (score, information, within))
@@ -178,19 +191,23 @@ class _Sources:
         found = delta * score.sum(axis=axes) - delta**2 / 2 * information.sum(axis=axes)
         return found, within.sum(axis=axes)
 
-    def _cells(self, name: str) -> tuple[Floats, Floats]:
-        """Score and information of a shift of a log length by δ = 1 in each cell: float64[T, S, K] each."""
+    def _cells(self, name: str, *, alone: bool = False) -> tuple[Floats, Floats]:
+        """Score and information of a shift of a log length by δ = 1 in each cell: float64[T, S, K] each.
+
+        What slots do together counts less, unless each is taken ``alone``.
+        """
         if name == "lengths":
             (score, information), (more, further) = self._cells("computed"), self._cells("output")
             return score + more, information + further
-        if name not in self._kept:
+        if (name, alone) not in self._kept:
             frame, reference = self._frame, self._reference
             n = frame.sums["n"]
             column = {"computed": "log_computed", "output": "log_output", "cache": "log_ratio"}[name]
             level = reference.level[column] + reference.offset[column][frame.cell][:, None, None]
             variance = reference.spread[column] ** 2 * reference.shock[column]
-            self._kept[name] = (frame.sums[column] - n * level) / variance, n / variance
-        return self._kept[name]
+            variance = variance if alone else variance * reference.common[column]
+            self._kept[name, alone] = (frame.sums[column] - n * level) / variance, n / variance
+        return self._kept[name, alone]
 
     def _expected(self, name: str) -> Floats:
         """Mean of a request in each tick, as the shares of the hour have it."""

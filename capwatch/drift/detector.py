@@ -153,7 +153,9 @@ class Detector:
                 if over:
                     events.append(self._end(way, active, int(frame.tick[row - 1]) + 1, over))
                     if over == "more":
-                        events.append(self._raise(way, judged, ticks, row - 1, int(frame.tick[row - 1]) - 89))
+                        events.append(
+                            self._raise(way, self._event(way, judged, ticks, row - 1, int(frame.tick[row - 1]) - 89))
+                        )
                 continue
             before = np.concatenate([self._last, frame.n[begin:row]])[-len(self._last) :]
             watch = self._watch[way]
@@ -166,18 +168,32 @@ class Detector:
             if hit is None:
                 break
             row += hit
-            events.append(self._raise(way, judged, ticks, row, int(watch.since[channel])))
+            events += self._claim(way, judged, ticks, row, int(watch.since[channel]))
             row += 1
         return events
 
-    def _raise(self, way: int, judged: Judged, ticks: Ticks, row: int, since: int) -> Event:
-        """Raise a drift that began with tick ``since`` and was seen at a row."""
+    def _claim(self, way: int, judged: Judged, ticks: Ticks, row: int, since: int) -> list[Event]:
+        """Raise a drift, unless it is so old that the last hours show nothing of it: then the sums begin anew."""
+        now = int(judged.frame.tick[row]) + 1
+        event = self._event(way, judged, ticks, row, since)
+        if way * event.change < self.settings.minimum_effect / 2:
+            self._watch[way] = Watch.new(len(self._watch[way].sums), now)
+            return []
+        return [self._raise(way, event)]
+
+    def _raise(self, way: int, event: Event) -> Event:
+        self.active[way] = Active.begin(event, way)
+        self.alarms[way] += 1
+        return event
+
+    def _event(self, way: int, judged: Judged, ticks: Ticks, row: int, since: int) -> Event:
+        """A drift that began with tick ``since`` and was seen at a row."""
         now = int(judged.frame.tick[row]) + 1
         window, frame = self._window(ticks, max(since, now - RECALL), now)
         assert self.model is not None  # noqa: S101 - only called with a model
         found = explain(window, frame, self.model.reference, self.settings, self._names)
         change = found.cost_after / found.cost_before - 1 if found.cost_before > 0 else 0.0
-        event = Event(
+        return Event(
             event="raised",
             direction=NAMES[way],
             at=float(now * TICK_S),
@@ -191,9 +207,6 @@ class Detector:
             rate_before=found.rate_before,
             rate_after=found.rate_after,
         )
-        self.active[way] = Active.begin(event, way)
-        self.alarms[way] += 1
-        return event
 
     def _window(self, ticks: Ticks, since: int, now: int) -> tuple[Ticks, Frame]:
         """The cells of a window that ends inside the current piece, and the same laid out."""

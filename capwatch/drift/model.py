@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from typing import Final
 
@@ -12,8 +12,8 @@ from capwatch.drift import channels as bank
 from capwatch.drift import scale
 from capwatch.drift.channels import DOWN, UP, Channel
 from capwatch.drift.frame import Frame, dense, split
-from capwatch.drift.layout import Layout, lay_out
-from capwatch.drift.reference import Reference, learn
+from capwatch.drift.layout import lay_out
+from capwatch.drift.reference import Reference, learn, unlike
 from capwatch.drift.scale import MONTH, Scale, Stretch
 from capwatch.drift.ticks import DAY, Ticks
 from capwatch.record import Floats
@@ -93,13 +93,18 @@ def fit(ticks: Ticks, settings: Settings) -> Model:
     """
     first, last = int(ticks.tick[0]), int(ticks.tick[-1]) + 1
     layout = lay_out(ticks)
-    reference = learn(ticks, layout, last)
-    chosen = {way: tuple(bank.channels(reference, way)) for way in (UP, DOWN)}
     middle = (first + last) // 2
-    early, late = ticks.between(first, middle), ticks.between(middle, last)
+    halves = ticks.between(first, middle), ticks.between(middle, last)
+    early, late = (learn(half, layout.among(np.unique(half.tenant).tolist()), last) for half in halves)
+    shocks = _together(unlike(early, halves[1]), unlike(late, halves[0]))
+    early, late, reference = (
+        replace(one, shock=shocks["shock"], common=shocks["common"])
+        for one in (early, late, learn(ticks, layout, last))
+    )
+    chosen = {way: tuple(bank.channels(reference, way)) for way in (UP, DOWN)}
     parts = [
-        *_out_of_sample(early, late, layout, chosen, (first, middle)),
-        *_out_of_sample(late, early, layout, chosen, (middle, last)),
+        *_out_of_sample(halves[0], late, chosen, (first, middle)),
+        *_out_of_sample(halves[1], early, chosen, (middle, last)),
     ]
     n, cost, expected = (np.concatenate([part[i] for part, _ in parts]) for i in range(3))
     seen = _observed(n)
@@ -109,6 +114,7 @@ def fit(ticks: Ticks, settings: Settings) -> Model:
         levels = scale.fit(
             Stretch(found, gain, n[seen], cost[seen], expected[seen]),
             np.log(bank.priors(some)),
+            bank.peers(some, reference),
             noise=reference.spread_cost["cost"],
             log_run=log(MONTH / settings.false_alarms_per_month / (1 - FALLS if way == UP else FALLS)),
             effect=settings.minimum_effect,
@@ -127,12 +133,16 @@ def _observed(n: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return np.asarray(following - last <= 60)
 
 
+def _together(one: dict[str, dict[str, Floats]], other: dict[str, dict[str, Floats]]) -> dict[str, dict[str, Floats]]:
+    """Means of two looks at the same factors."""
+    return {kind: {name: (part + other[kind][name]) / 2 for name, part in by.items()} for kind, by in one.items()}
+
+
 def _out_of_sample(
-    judged: Ticks, learnt: Ticks, layout: Layout, chosen: dict[int, tuple[Channel, ...]], span: tuple[int, int]
+    judged: Ticks, reference: Reference, chosen: dict[int, tuple[Channel, ...]], span: tuple[int, int]
 ) -> list[tuple[tuple[Floats, Floats, Floats], dict[int, tuple[Floats, Floats]]]]:
     """Evidence of one half by what the other has taught, piece by piece."""
-    layout = layout.among(np.unique(learnt.tenant).tolist())
-    reference = learn(learnt, layout, int(learnt.tick[-1]) + 1)
+    layout = reference.layout
     slots = len(layout.owners)
     silence, parts = np.zeros(slots), []
     for begin, count in split(*span, slots * (len(layout.classes) + 1)):

@@ -65,6 +65,8 @@ class Reference:
     """float64[168]: cost of an hour over the cost that its slots and classes explain."""
     shock: dict[str, Floats]
     """float64[S, K]: by how much sums of half an hour vary more than independent requests would, at least 1."""
+    common: dict[str, Floats]
+    """float64[K]: by how much more the slots of a class move together than on their own, at least 1."""
     wait: Floats
     """float64[168, K]: mean wait in s; NaN where none is told."""
     spread_cost: dict[str, float]
@@ -121,6 +123,7 @@ def learn(ticks: Ticks, layout: Layout, now: int) -> Reference:
     }
     total = {name: sums.sum(axis=0) for name, sums in by_cell.items()}
     level, spread = _levels(total)
+    shocks = _shocks(ticks, layout, level, spread)
     return Reference(
         layout=layout,
         **_rates(ticks, layout, weight, slot=slot, counts=by_cell["n"].sum(axis=2), now=now),
@@ -129,7 +132,8 @@ def learn(ticks: Ticks, layout: Layout, now: int) -> Reference:
         **_routes(ticks, layout, weight, hour),
         level=level,
         spread=spread,
-        shock=_shock(ticks, slot * classes + klass, level, spread),
+        shock=shocks["shock"],
+        common=shocks["common"],
         offset={name: _offset(by_cell["n"], by_cell[name], level[name]) for name in LEVELS},
         factor=_factor(by_cell["n"], by_cell["cost"], level["cost"]),
         wait=_waits(ticks, weight, hour, klass, classes),
@@ -208,25 +212,36 @@ def _waits(ticks: Ticks, weight: Floats, hour: Ints, klass: Ints, classes: int) 
         return np.asarray((_pooled(sums) + LEVEL_PRIOR * usual) / (_pooled(n) + LEVEL_PRIOR))
 
 
-def _shock(ticks: Ticks, place: Ints, level: dict[str, Floats], spread: dict[str, Floats]) -> dict[str, Floats]:
+def unlike(reference: Reference, judge: Ticks) -> dict[str, dict[str, Floats]]:
+    """`shock` and `common` of a reference as ticks show them that it has not learnt: they may have moved away."""
+    return _shocks(judge, reference.layout, reference.level, reference.spread)
+
+
+def _shocks(
+    ticks: Ticks, layout: Layout, level: dict[str, Floats], spread: dict[str, Floats]
+) -> dict[str, dict[str, Floats]]:
     """How much more sums of half an hour vary than those of independent requests.
 
     Requests that come together share what they are about, so three times as many say less than three times as much.
     """
     shape = level["cost"].shape
+    place = layout.slots(ticks) * shape[1] + layout.class_places(ticks)
     block = ticks.tick // (HOUR // 2)
     _, block = np.unique(block, return_inverse=True)
     blocks = int(block.max(initial=0)) + 1
     at = block * shape[0] * shape[1] + place
     n = added(at, ticks["n"], blocks, *shape)
-    found = {}
+    shock, common = {}, {}
     for name in LEVELS:
         sums = added(at, ticks[name], *n.shape)
         squares = ((sums - n * level[name]) / spread[name]) ** 2
         everyone = (squares.sum() + SHOCK_PRIOR) / (n.sum() + SHOCK_PRIOR)
         of_class = (squares.sum(axis=(0, 1)) + SHOCK_PRIOR * everyone) / (n.sum(axis=(0, 1)) + SHOCK_PRIOR)
-        found[name] = np.maximum(1.0, (squares.sum(axis=0) + SHOCK_PRIOR * of_class) / (n.sum(axis=0) + SHOCK_PRIOR))
-    return found
+        shock[name] = np.maximum(1.0, (squares.sum(axis=0) + SHOCK_PRIOR * of_class) / (n.sum(axis=0) + SHOCK_PRIOR))
+        variance = spread[name] ** 2 * shock[name]
+        scores, information = ((sums - n * level[name]) / variance).sum(axis=1), (n / variance).sum(axis=(0, 1))
+        common[name] = np.maximum(1.0, (scores**2).sum(axis=0) / np.maximum(information, 1e-9))
+    return {"shock": shock, "common": common}
 
 
 def _levels(total: dict[str, Floats]) -> tuple[dict[str, Floats], dict[str, Floats]]:

@@ -8,6 +8,7 @@ length.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -26,8 +27,6 @@ LEAST_SLOPE: Final = 0.75
 """A sum of log-likelihood ratios falls off as e^−S (Wald 1945); the cap on ticks makes that a little steeper."""
 CAP: Final = 1 / 4.6
 """No tick brings an alarm nearer by more than this part of its level: a burst of 20 s touches three ticks."""
-OWN: Final = 0.5
-"""A channel's own cause must explain that part of the minimum effect; several causes may come together."""
 SURE: Final = 1.0
 """Standard deviations of chance by which the change of cost exceeds the minimum effect."""
 LEAST_REQUESTS: Final = 50.0
@@ -131,12 +130,16 @@ class Window(NamedTuple):
     gain: Floats
 
 
-def fit(history: Stretch, bonus: Floats, *, noise: float, log_run: float, effect: float, way: int) -> Scale:
+def fit(
+    history: Stretch, bonus: Floats, peers: Sequence[str], *, noise: float, log_run: float, effect: float, way: int
+) -> Scale:
     """Set the levels from evidence of a history without drift, out of sample.
 
     Args:
         history: its ticks.
         bonus: float64[A]: ln of the priors.
+        peers: of every channel, which others are like it: one that was calm is not judged more strictly than most of
+            its peers; '' for none.
         noise: standard deviation of the cost of a request.
         log_run: ln of the half hours between false alarms.
         effect: change of cost under which there is no alarm.
@@ -156,13 +159,23 @@ def fit(history: Stretch, bonus: Floats, *, noise: float, log_run: float, effect
             counts = _credible_at(sums, running._replace(gain=_running(way * history.gain[:, a])), noise, effect)
             both.append((_maxima(sums), _maxima(np.where(counts, sums, 0.0))))
         maxima, gated = (np.stack(parts, axis=1) for parts in zip(*both, strict=True))
-        start, slope = _tail(maxima)
+        start, slope = _like_peers(*_tail(maxima), peers)
         scale = Scale(start, slope, bonus, log_run, rho, usual, noise)
         begin, steep = _tail(scale.surprise(gated).max(axis=1, initial=0.0)[:, None])
         level = max(log_run, begin[0] + max(1.0, steep[0]) * (log_run + np.log(TAIL)))
         scale = replace(scale, level=float(level))
         cap = scale.cap
     return scale
+
+
+def _like_peers(start: Floats, slope: Floats, peers: Sequence[str]) -> tuple[Floats, Floats]:
+    """Starts and slopes at least those of the median peer."""
+    group = np.array(peers)
+    for name in set(peers) - {""}:
+        mine = group == name
+        start[mine] = np.maximum(start[mine], np.median(start[mine]))
+        slope[mine] = np.maximum(slope[mine], np.median(slope[mine]))
+    return start, slope
 
 
 def trailing(n: Floats, before: Floats | None = None) -> Floats:
@@ -177,7 +190,7 @@ def credible(window: Window, noise: float, effect: float) -> Bools:
     """Where the cost surely changed by more than the minimum effect, and enough of it by the channel's own cause."""
     least = effect * window.expected
     surely = window.excess > least + SURE * noise * np.sqrt(window.n)
-    return np.asarray(surely & (window.gain > OWN * least) & (window.n >= LEAST_REQUESTS))
+    return np.asarray(surely & (window.gain > least) & (window.n >= LEAST_REQUESTS))
 
 
 def _credible_at(sums: Floats, running: Window, noise: float, effect: float) -> Bools:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +22,10 @@ def read(path: Path) -> tuple[list[float], list[str]]:
     texts = Texts()
     numbers: list[float] = []
     codes: list[int] = []
-    for block in Table(str(path), ["number", "absent"], {"text": texts}).blocks():
-        numbers += block.numbers["number"].tolist()
-        codes += block.codes["text"].tolist()
+    with closing(Table(str(path), ["number", "absent"], {"text": texts})) as found:
+        for block in found.blocks():
+            numbers += block.numbers["number"].tolist()
+            codes += block.codes["text"].tolist()
     return numbers, ["" if code < 0 else texts.names[code] for code in codes]
 
 

@@ -33,7 +33,9 @@ def test_lengths_are_gaussian_likelihood_ratios_of_each_request() -> None:
     sums, some = found()
     reference = model().reference
     level = reference.level["log_computed"]
-    variance = reference.spread["log_computed"] ** 2 * reference.shock["log_computed"]
+    variance = (
+        reference.spread["log_computed"] ** 2 * reference.shock["log_computed"] * reference.common["log_computed"]
+    )
     offset = reference.offset["log_computed"][cell(np.array([FIRST]))[0]]
     expected = np.zeros(COUNT)
     for at, tenant, klass, computed in zip(some.at, some.tenant, some.klass, some.computed, strict=True):

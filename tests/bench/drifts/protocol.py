@@ -54,8 +54,11 @@ class Bench:
     def __post_init__(self) -> None:
         self.site = Site(self.background, np.random.default_rng([self.seed, 0]))
         self.folder.mkdir(parents=True, exist_ok=True)
-        history = self.kept("history", lambda: self.traffic(EPOCH, EPOCH + self.weeks * WEEK, [self.seed, 1]))
-        self.model = fit(history, SETTINGS)
+        self.model = fit(self.history(), SETTINGS)
+
+    def history(self) -> Ticks:
+        """What is learnt."""
+        return self.kept("history", lambda: self.traffic(EPOCH, EPOCH + self.weeks * WEEK, [self.seed, 1]))
 
     def kept(self, name: str, make: Callable[[], Value]) -> Value:
         """Something made once and kept in the folder."""
@@ -96,6 +99,10 @@ class Bench:
             if before is None or one.at - before.at > 1800
         ]
 
+    def trial_ticks(self, name: str, number: int) -> Ticks:
+        """The ticks of a trial that has been run."""
+        return self.kept(_file(name, number), Ticks.empty)
+
     def onsets(self, trials: int) -> Floats:
         """Onsets, uniform over four weeks."""
         rng = np.random.default_rng([self.seed, 3])
@@ -105,8 +112,7 @@ class Bench:
         """One onset of a drift."""
         begin = (onset - BEFORE) // TICK_S * TICK_S
         ticks = self.kept(
-            f"{name.replace(' ', '_').replace('/', '')}-{number}",
-            lambda: self.traffic(begin, onset + after, [self.seed, 4, number], drift, onset),
+            _file(name, number), lambda: self.traffic(begin, onset + after, [self.seed, 4, number], drift, onset)
         )
         events = [event for event in self.events(ticks) if event.direction == "up"]
         trial = Trial()
@@ -120,6 +126,10 @@ class Bench:
         if any(event.event == "cleared" and event.at <= onset - 600 for event in events):
             trial.early = False
         return trial
+
+
+def _file(name: str, number: int) -> str:
+    return f"{name.replace(' ', '_').replace('/', '')}-{number}"
 
 
 def span(name: str) -> float:
