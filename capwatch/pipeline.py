@@ -145,6 +145,7 @@ class Pipeline:
             rollup_slot=timed.rollup_slot,
             timely=timed.timely,
             again=again,
+            writer=origin.engine,
         )
         joined = joined[timed.rollup_slot[joined] > LASTING]
         coverage.book_joined(self._into, seen.pool[joined], seen.event_at[joined])

@@ -74,6 +74,8 @@ class Seen:
     """False where the record is too late for the window or too far ahead of the clock."""
     again: Bools
     """Whether it tries again what an earlier row of its group failed at."""
+    writer: str = ""
+    """The engine that writes this log, in logs of engines; in others it means nothing."""
 
     @property
     def pool(self) -> Ints:

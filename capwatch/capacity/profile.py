@@ -6,7 +6,7 @@ with the reason in `notes`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -85,8 +85,10 @@ def profile(requests: Requests, since: float, until: float, calibration: str | N
         "prompt_tokens": distribution(requests.prompt, "prompt_tokens", notes),
         "output_tokens": distribution(requests.output, "output_tokens", notes),
         "classes": {
-            name: {"share": share, "mean_cost": cost}
-            for name, share, cost in _groups(requests, "class", notes)
+            name: {"share": share, "mean_cost": cost, **lengths}
+            for (name, share, cost), lengths in zip(
+                _groups(requests, "class", notes), _class_lengths(requests), strict=True
+            )
         },
         "streaming": _streaming(requests.stream, notes),
         "prefix_cache_hit_rate": _hit_rate(requests, notes),
@@ -199,6 +201,18 @@ def _groups(requests: Requests, label: str, notes: dict[str, str]) -> list[tuple
         for i in np.argsort(-counts, kind="stable").tolist()
         if counts[i]
     ]
+
+
+def _class_lengths(requests: Requests) -> Iterator[dict[str, float | None]]:
+    """Mean computed prompt tokens and output tokens of each class, in the order of `_groups`."""
+    codes = requests.labels["class"].codes
+    computed = requests.prompt - np.nan_to_num(requests.cached)
+    for code in np.argsort(-np.bincount(codes), kind="stable")[: len(np.unique(codes))].tolist():
+        means = {}
+        for name, values in (("mean_computed_prompt_tokens", computed), ("mean_output_tokens", requests.output)):
+            told = values[(codes == code) & ~np.isnan(values)]
+            means[name] = float(told.mean()) if len(told) else None
+        yield means
 
 
 def _streaming(stream: Ints, notes: dict[str, str]) -> float | None:

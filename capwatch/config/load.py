@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import cast
 
+from capwatch.config import calibration
 from capwatch.config.environment import overridden
 from capwatch.config.kinds import SWITCHES, TEXT, Kind
 from capwatch.config.nearest import nearest
@@ -65,7 +67,7 @@ def parse(text: str, file: str, environ: Mapping[str, str], *, formats: frozense
     config = cast("Config", read(shape, root, ()))
     if "state_dir" not in cast("Entries", root).values:
         config = replace(config, state_dir=default_state_dir(environ, is_root=is_root))
-    config = replace(config, pools=_pools(config.pools, root))
+    config = replace(config, pools=_pools(config.pools, root, os.path.dirname(file)))
     for path, violation in violations(config, formats):
         fail(violation, path, locate(root, path))
     return config
@@ -162,13 +164,22 @@ def _scalar(shape: Kind | Words | Either, node: Scalar, path: Path) -> object:
     return value
 
 
-def _pools(pools: tuple[Pool, ...], root: Node) -> tuple[Pool, ...]:
-    """Without pools there is an implicit one; where rates are not given they are marked as assumed."""
+def _pools(pools: tuple[Pool, ...], root: Node, folder: str) -> tuple[Pool, ...]:
+    """Without pools there is an implicit one; where rates are neither given nor measured they are marked as assumed.
+
+    A calibration's path is one from ``folder``; what it tells holds where the pool does not say otherwise.
+    """
     rates = {"prefill_tokens_per_second", "decode_tokens_per_second"}
     marked = []
     for index, pool in enumerate(pools):
-        given = {name for name in (*rates, "assumed") if _is_given(root, ("pools", index, name))}
-        marked.append(pool if "assumed" in given or given == rates else replace(pool, assumed=True))
+        given = {each.name for each in fields(Pool) if _is_given(root, ("pools", index, each.name))}
+        if pool.calibration is not None:
+            path = os.path.join(folder, pool.calibration)
+            measured = calibration.read(path)
+            new = {name: value for name, value in calibration.told(measured).items() if name not in given}
+            pool = replace(pool, calibration=path, measured=measured, **new)  # type: ignore[arg-type]  # noqa: PLW2901
+            given |= rates
+        marked.append(pool if "assumed" in given or rates <= given else replace(pool, assumed=True))
     return tuple(marked) or (Pool(DEFAULT_POOL, assumed=True),)
 
 

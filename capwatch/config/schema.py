@@ -14,8 +14,9 @@ from datetime import date
 from functools import lru_cache
 from typing import Annotated, Final, Literal
 
+from capwatch.config.calibration import Calibration
 from capwatch.config.kinds import DURATION, LISTEN, RATE, SHARE, SIZE, URL, Range
-from capwatch.config.shape import Filled, Shorthand
+from capwatch.config.shape import DERIVED, Filled, Shorthand
 from capwatch.config.units import Stage
 
 DEFAULT_POOL: Final = "default"  # the implicit pool of a configuration without `pools` (contract, section 2)
@@ -118,6 +119,10 @@ class Pool:
     prefill_tokens_per_second: Annotated[Positive, "computed prompt tokens a replica prefills alone"] = 4000.0
     decode_tokens_per_second: Annotated[Positive, "output tokens a replica decodes in all"] = 160.0
     assumed: Annotated[bool, "whether the two rates are guesses; true when they are not both given"] = False
+    calibration: Annotated[
+        str | None,
+        "file of `capwatch calibrate`: it gives both rates, `slots` and `kv_pool_tokens` unless they are here",
+    ] = None
     slots: Annotated[Count | None, "requests a replica serves at once"] = None
     kv_pool_tokens: Annotated[Count | None, "tokens that fit a replica's KV cache"] = None
     target_utilisation: Annotated[float, SHARE, Range(above=0, at_most=1), "utilisation to plan for"] = 0.70
@@ -134,6 +139,8 @@ class Pool:
         Mapping[str, Stage], "requests/s each stage sustains: `60`, `12*0.7` (factor), `10@0.15` (visits)"
     ] = field(default_factory=dict)
     price: Annotated[Price, "money, for break-even"] = Price()
+    measured: Calibration | None = field(default=None, metadata=DERIVED)
+    """What is in the file of `calibration`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,10 @@ class Shorthand:
     key: str
 
 
+DERIVED: Final[Mapping[str, object]] = {"derived": True}
+"""Metadata of a field that is no key: it follows from others."""
+
+
 @cache
 def record(made: type) -> Record:
     """The shape of a dataclass.
@@ -108,7 +112,12 @@ def record(made: type) -> Record:
     """
     hints = get_type_hints(made, include_extras=True)
     return Record(
-        made, {each.name: _key(hints[each.name], each.default, each.default_factory) for each in fields(made)}
+        made,
+        {
+            each.name: _key(hints[each.name], each.default, each.default_factory)
+            for each in fields(made)
+            if not each.metadata.get("derived")
+        },
     )
 
 

@@ -128,6 +128,14 @@ def asked(options: Iterable[Option], typed: argparse.Namespace) -> argparse.Name
     return argparse.Namespace(**{option.key: value for option, value in found.items()})
 
 
+def one_value(option: str, read: Reader[Value], text: str) -> Value:
+    """The value of an option that stands alone; raises UsageError that names it."""
+    try:
+        return read(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from None
+
+
 def bounded(kind: Kind, **bounds: float) -> Reader[float]:
     """A reader of a kind of number between bounds, which `Range` names.
 

@@ -25,6 +25,7 @@ from capwatch.eventclock import FUTURE_S
 from capwatch.ledger import Totals
 from capwatch.pipeline import Origin, Pipeline
 from capwatch.replay.files import UNREADABLE, blocks, opened
+from capwatch.seen import Meter
 from capwatch.sourcing import decoder_for, engine_of
 
 BLOCK: Final = 8 << 20
@@ -59,7 +60,13 @@ class _Part:
 
 
 def replay(
-    config: Config, logs: Sequence[Log], now: float, *, step: float | None = None, kept: bool = False
+    config: Config,
+    logs: Sequence[Log],
+    now: float,
+    *,
+    step: float | None = None,
+    kept: bool = False,
+    also: Sequence[Meter] = (),
 ) -> Iterator[tuple[Pipeline, Totals, int]]:
     """Read files to their end; now and then yield the pipeline, the totals so far and the bytes read so far.
 
@@ -71,11 +78,13 @@ def replay(
         step: where given, yield at every multiple of it that the event clock passes, with all that happened until
             then and nothing that happened later.
         kept: see `Pipeline`; native histograms are there only where it is true.
+        also: meters beside those of the shelf.
 
     Raises:
         UsageError: a file cannot be read.
     """
     pipeline = Pipeline(config, kept=kept)
+    pipeline.meters = [*pipeline.meters, *also]
     totals = pipeline.totals()
     done = pending = last = 0
     for part in _merged(config, logs, now, step):

@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import argparse
 import gc
-import glob
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from capwatch import sourcing
-from capwatch.config.rules import roles
-from capwatch.config.schema import Config, Source
 from capwatch.config.units import duration
 from capwatch.console.configured import load
 from capwatch.console.progress import Progress
 from capwatch.errors import UsageError
 from capwatch.exporters.text import Writer
 from capwatch.metrics import CATALOGUE
-from capwatch.replay import Log, replay, told_until
+from capwatch.replay import chosen, replay, told_until
 from capwatch.replay.backfill import OpenMetricsFile
 from capwatch.view import view
 
@@ -48,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     gc.freeze()  # batches are large, short-lived and without cycles: the collector finds nothing in them
     gc.set_threshold(100_000)
     config = load(arguments.config)
-    logs = _logs(config, arguments.source, arguments.logs)
+    logs = chosen(config, arguments.source, arguments.logs)
     families = _families(arguments.families)
     step = _step(arguments.step)
     progress = Progress(sum(os.path.getsize(log.path) for log in logs if os.path.exists(log.path)), "replay")
@@ -73,39 +68,6 @@ def _openmetrics(path: str | None) -> AbstractContextManager[OpenMetricsFile | N
         return OpenMetricsFile(path) if path else nullcontext()
     except OSError as error:
         raise UsageError(f"--openmetrics-out: {path}: cannot be written: {error.strerror}") from None
-
-
-def _logs(config: Config, name: str | None, paths: Sequence[str]) -> list[Log]:
-    """The files to read, each with its source."""
-    role = roles(config, sourcing.engines())
-    if not config.sources:
-        raise UsageError("sources: none is configured, so nothing says how to read a log; add one")
-    if name is None and paths and len(config.sources) > 1:
-        names = ", ".join(source.name for source in config.sources)
-        raise UsageError(f"--source: which source do the logs belong to? one of {names}")
-    chosen = [source for source in config.sources if name in (None, source.name)]
-    if not chosen:
-        names = ", ".join(source.name for source in config.sources)
-        raise UsageError(f"--source: no source {name!r}; one of {names}")
-    if paths:
-        return [_log(path, chosen[0], role) for path in paths]
-    found = [_log(path, source, role) for source in chosen for path in _matches(source)]
-    if not found:
-        globs = ", ".join(glob for source in chosen for glob in source.path)
-        raise UsageError(f"sources: no file matches {globs}; name files, or correct `path`")
-    return found
-
-
-def _log(path: str, source: Source, role: Mapping[str, str]) -> Log:
-    if not os.path.isfile(path):
-        raise UsageError(f"{path}: {'is a directory' if os.path.isdir(path) else 'no such file'}")
-    return Log(path, source, counts=role[source.name] == "count")
-
-
-def _matches(source: Source) -> list[str]:
-    """Files of a source, each once whatever its names, oldest first."""
-    files = {os.path.realpath(path): path for pattern in source.path for path in sorted(glob.glob(pattern))}
-    return sorted((path for real, path in files.items() if os.path.isfile(real)), key=os.path.getmtime)
 
 
 def _families(text: str | None) -> frozenset[str] | None:

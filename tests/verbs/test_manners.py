@@ -14,6 +14,7 @@ import pytest
 
 from capwatch import __version__
 from capwatch.cli import main, verbs
+from tests.calibrate.engine import Engine, poisson, serve
 from tests.end_to_end.command import COMMAND
 
 CONFIG = "sources:\n  - {name: gateway, path: access.jsonl, format: jsonl}\nslo:\n  - {match: {}, ttft: 1s}\n"
@@ -25,6 +26,19 @@ LOG = "".join(
 TRACE = "t,tenant,prompt_tokens,output_tokens\n" + "".join(
     f"{1768773600 + i},acme,{1000 + i % 7 * 100},{100 if i < 10000 else 1000}\n" for i in range(12000)
 )
+LOADTEST = "".join(
+    json.dumps(
+        {
+            "started_at": one.at,
+            "finished_at": one.end,
+            "ttft_s": one.first - one.at,
+            "prompt_tokens": one.prompt,
+            "output_tokens": one.output,
+        }
+    )
+    + "\n"
+    for one in serve(Engine(), poisson(1.2, 400, 1))
+)
 # A daemon ends when it is told to, and a note needs one that runs; both are tried with a daemon elsewhere.
 ENDING = [name for name in verbs() if name not in ("run", "demo", "annotate")]
 
@@ -35,6 +49,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "capwatch.yml").write_text(CONFIG)
     (tmp_path / "access.jsonl").write_text(LOG)
     (tmp_path / "requests.csv").write_text(TRACE)
+    (tmp_path / "loadtest.jsonl").write_text(LOADTEST)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CAPWATCH__STATE_DIR", str(tmp_path / "state"))
     return tmp_path

@@ -1,0 +1,1 @@
+"""Calibration: what a replica can do, measured from what it did."""

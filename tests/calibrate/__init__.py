@@ -1,0 +1,1 @@
+"""Tests of the calibration, with an engine of its own whose rates are known."""
