@@ -27,6 +27,7 @@ demo: .venv/.runtime ## the product at work on made-up traffic; more by: make de
 
 test: .venv/.stamp ## every test; as root missing Debian packages are installed, otherwise their tests are skipped with a word
 	@bash tests/prepare debian
+	@bash tests/prepare npm
 	@$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 check: lint test ## lint, then test: what CI runs
