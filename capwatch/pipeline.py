@@ -6,7 +6,6 @@ No I/O and no clock: the time comes with each call. One pipeline is one reading 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from capwatch.config.schema import DEFAULT_POOL, Config
 from capwatch.dedupe import Seen as SeenIds
 from capwatch.dialect import Decoded
 from capwatch.dialect.vocabulary import replica_name
+from capwatch.drifting.watch import Drifting
 from capwatch.eventclock import FUTURE_S, EventClock
 from capwatch.hearing import Hearing
 from capwatch.labels import Labels, own
@@ -30,22 +30,10 @@ from capwatch.meters.classes import COUNTS
 from capwatch.meters.costs import ABANDONED, COST
 from capwatch.meters.requests import TOKENS
 from capwatch.meters.visits import VISITS
+from capwatch.origin import Origin
 from capwatch.record import Batch, Bools, Floats, Ints, zeroed
 from capwatch.seen import Groups, Meter, Seen
 from capwatch.watching import Watching
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where lines come from."""
-
-    source: str
-    pool: str | None = None
-    """The pool that the source's configuration names, if any."""
-    engine: str = ""
-    """The engine that writes these lines, in logs of engines."""
-    counts: bool = True
-    """Whether its records are requests of their own (contract, section 2a)."""
 
 
 class Pipeline:
@@ -81,16 +69,22 @@ class Pipeline:
         pools = {self.names.id(POOL.name, pool.name): pool for pool in self._classifier.pools}
         ids = SeenIds(config.dedupe.window, None if kept else hash)
         self.cards = Cards(self._into, config.pools)
-        self._memory = Memory(ids, Watching(config, pools, self.engines.live), self.cards, ColdStarts(self._into))
+        watching = Watching(config, pools, self._into, self.engines.live)
+        self._memory = Memory(ids, watching, self.cards, ColdStarts(self._into))
         self.secret = secret
-        self.pending = 0
-        """Lines taken since the last freeze."""
+        self.pending = 0  # lines taken since the last freeze
+        self.watches = True  # whether detectors and budgets see requests; not those of a past that is made up
         self._begin(config)
 
     @property
     def clock(self) -> float:
         """The event clock (s, epoch); 0 before the first event."""
         return self._time.at
+
+    @property
+    def drifts(self) -> Drifting:
+        """The drift detectors."""
+        return self._memory.watching.drifts
 
     def totals(self) -> Totals:
         """Empty totals with the tables of this pipeline's meters."""
@@ -154,7 +148,8 @@ class Pipeline:
         if len(seen.batch):
             for meter in self.meters:
                 meter.measure(seen, self._into)
-            self._memory.watching.watch(seen, self._into)
+            if self.watches:
+                self._memory.watching.watch(seen, self._into)
         sources.overflow(self._into, self._labels.overflow)
         self._labels.overflow = {}
 
@@ -180,6 +175,7 @@ class Pipeline:
     def freeze(self) -> Delta:
         """The increments since the last call."""
         self.pending = 0
+        self.drifts.turn(self.clock)
         return self._into.freeze(self.clock)
 
     def inherit(self, other: Pipeline) -> None:
@@ -206,6 +202,10 @@ class Pipeline:
         told, at = delta.levels.get(sources.LAST_EVENT.name, nothing)
         self._time.newest |= {} if at is None else dict(zip(told.tolist(), at[:, 0].tolist(), strict=True))
 
+    def recall(self, totals: Totals) -> None:
+        """After a restart, once all deltas are absorbed: take back what the totals keep for this pipeline."""
+        self.drifts.recall(totals)
+
     def save(self) -> Mapping[str, object]:
         """What the pipeline remembers beside the totals, as plain builtins."""
         return {
@@ -229,6 +229,7 @@ class Pipeline:
         into = self._into
         sources.begin(into, [self.names.id(SOURCE.name, one.name) for one in config.sources])
         commits.reset(into, None)
+        self.drifts.begin()
         pools = self._pools = np.array([self.names.id(POOL.name, pool.name) for pool in self._classifier.pools])
         classes = self._classes = np.array([self.names.id(CLASS.name, name) for name in self._classifier.classes])
         both = COUNTS.pack(np.repeat(pools, len(classes)), np.tile(classes, len(pools)))

@@ -1,4 +1,4 @@
-"""Those who watch requests one after the other, and remember: overload by the second, shadow budgets.
+"""Those who watch requests one after the other, and remember: overload by the second, shadow budgets, mix drift.
 
 They see every batch after the meters; what they find goes into the ledger, what they remember with the commit.
 """
@@ -12,6 +12,7 @@ import numpy as np
 
 from capwatch.budgets import Budgets
 from capwatch.config.schema import Config, Pool
+from capwatch.drifting.watch import Drifting
 from capwatch.ledger import Delta, Gathering
 from capwatch.load.tables import OVERLOADED, REFUSED
 from capwatch.overload import Overload
@@ -21,11 +22,12 @@ from capwatch.seen import Seen
 class Watching:
     """The watchers of one pipeline. Plain values: `save` and `load`."""
 
-    def __init__(self, config: Config, pools: Mapping[int, Pool], live: Callable[[str], int]) -> None:
+    def __init__(self, config: Config, pools: Mapping[int, Pool], into: Gathering, live: Callable[[str], int]) -> None:
         """Watch these pools, by the ids of their names; ``live`` says how many replicas of one are heard of."""
         self._pools = pools
         self._live = live
         self._overload = Overload()
+        self.drifts = Drifting(config, pools, into)
         self._budgets = Budgets(config.budgets)
 
     def watch(self, seen: Seen, into: Gathering) -> None:
@@ -37,6 +39,8 @@ class Watching:
             into.add(OVERLOADED, np.array([pool]), np.array([float(count)]))
         rows, refused = self._budgets.judge(seen.batch, pools, cost)
         into.add(REFUSED, seen.groups.tenant[seen.groups.of[rows]], refused.astype(np.float64))
+
+        self.drifts.take(seen)
 
     def _replicas(self, number: int) -> float | None:
         pool = self._pools.get(number)
@@ -52,15 +56,18 @@ class Watching:
         """Go on from the watchers of another configuration."""
         self._overload = other._overload
         self._budgets.inherit(other._budgets)
+        self.drifts.inherit(other.drifts)
 
     def news(self) -> object:
         """What is remembered since the last call, beside what the delta tells."""
-        return [self._budgets.news()]
+        return [self._budgets.news(), self.drifts.news()]
 
     def absorb(self, news: Sequence[Any]) -> None:
         """Remember what `news` gave before a restart."""
-        for budgets in news:
+        if news:
+            budgets, drifts = news
             self._budgets.load(budgets)
+            self.drifts.absorb(drifts)
 
     def repeat(self, delta: Delta) -> None:
         """Remember what a delta says that was frozen before a restart."""
@@ -68,11 +75,12 @@ class Watching:
 
     def save(self) -> object:
         """All that is remembered, as plain builtins."""
-        return [self._overload.save(), self._budgets.save()]
+        return [self._overload.save(), self._budgets.save(), self.drifts.save()]
 
     def load(self, saved: Sequence[Any]) -> None:
         """Remember again what `save` gave."""
         if saved:
-            overload, budgets = saved
+            overload, budgets, drifts = saved
+            self.drifts.load(drifts)
             self._overload.load(overload)
             self._budgets.load(budgets)

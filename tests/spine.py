@@ -10,7 +10,8 @@ from capwatch.config.schema import Config
 from capwatch.dialect import Decoded, Decoder, Options
 from capwatch.formats import shelf
 from capwatch.ledger import Names, Totals
-from capwatch.pipeline import Origin, Pipeline
+from capwatch.origin import Origin
+from capwatch.pipeline import Pipeline
 from capwatch.view import view
 
 NOW = 1_772_529_300.0

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capwatch.attempts import AGAIN_S, MOST, Attempts
-from capwatch.pipeline import Origin, Pipeline
+from capwatch.origin import Origin
+from capwatch.pipeline import Pipeline
 
 from .spine import NOW, Spine, decoded, request
 

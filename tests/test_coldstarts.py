@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from capwatch.coldstarts import MOST
 from capwatch.dialect import Decoder, Options
 from capwatch.formats import shelf
-from capwatch.pipeline import Origin
+from capwatch.origin import Origin
 from capwatch.record import Reached
 
 from .spine import NOW, Spine

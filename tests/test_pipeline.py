@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from capwatch.config.schema import Class, Config, Match, Pool, Slo
 from capwatch.dialect import Decoded
 from capwatch.keep.codec import pack, unpack
-from capwatch.pipeline import Origin, Pipeline
+from capwatch.origin import Origin
+from capwatch.pipeline import Pipeline
 from capwatch.sketch import SLICES
 from tests.spine import NOW, Spine, decoded, request
 

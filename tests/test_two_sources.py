@@ -11,7 +11,8 @@ import pytest
 from capwatch.config.schema import Config, Pool
 from capwatch.dialect import Decoder, Options
 from capwatch.formats import shelf
-from capwatch.pipeline import Origin, Pipeline
+from capwatch.origin import Origin
+from capwatch.pipeline import Pipeline
 
 from .end_to_end.command import Page, printed
 from .spine import NOW, Spine, decoded, request

@@ -24,13 +24,14 @@ from capwatch.keep.history import History
 from capwatch.keep.state import State
 from capwatch.ledger import Closed, Names, Totals
 from capwatch.load.tables import SECONDS
+from capwatch.meters.drift import TICKS
 
 CHECKPOINT_S: Final = 60.0
 """Between checkpoints (contract, section 7)."""
 CHECKPOINT_BYTES: Final = 16 << 20
 """Of deltas, after which a checkpoint comes earlier: what a start has to read stays small."""
 WORTH: Final = 60
-"""Closed slots of a second that go to the history together; slots of five minutes go at once."""
+"""Closed slots of seconds that go to the history together; slots of five minutes go at once."""
 SCRAPE_S: Final = 2.0
 """A checkpoint waits so long for the scrape that is under way: longer than a page of 200,000 series takes."""
 PAUSES_S: Final = (0.1, 0.5, 1.0, 2.0)
@@ -160,6 +161,11 @@ class Committing:
         self._number += 1
         self._ledger.take(package)
         self._shown.publish(package.delta)
+        self._shown.live.drifts = package.drifts
+        for done in package.done:
+            done.set_result(None)
+        for event in package.events:
+            _log.warning("pool %s: %s", event["pool"], event["sentence"])
         live = self._shown.live
         live.ready = live.ready or package.caught_up
         live.commit_at, live.commit_s = time.time(), time.monotonic() - begun
@@ -205,6 +211,6 @@ class Committing:
 
 def _closed(totals: Totals) -> tuple[list[Closed], Names, float] | None:
     """Closed slots that are worth a transaction of the history; None where there are few."""
-    if len(totals.closed) < WORTH and all(one.table == SECONDS.name for one in totals.closed):
+    if len(totals.closed) < WORTH and all(one.table in (SECONDS.name, TICKS.name) for one in totals.closed):
         return None
     return list(totals.closed), totals.closed_names(), totals.clock

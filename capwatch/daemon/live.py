@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -15,6 +15,7 @@ from capwatch import metrics as m
 from capwatch.exporters import protobuf
 from capwatch.ledger.series import ALONE, Column, Series, alone
 from capwatch.metrics import Kind
+from capwatch.web.status import Drifts
 
 _PROCESS: Final = ProcessCollector(registry=CollectorRegistry())
 """Reads /proc of this process at every scrape; it keeps nothing."""
@@ -31,6 +32,8 @@ class Live:
     reload_ok: bool = True
     reload_at: float = 0.0
     ready: bool = False
+    drifts: Drifts = field(default_factory=Drifts)
+    """As the last commit left them."""
 
     def series(self) -> list[Series]:
         """What of it is in the catalogue."""

@@ -80,4 +80,9 @@ class _Logfmt(logging.Formatter):
 
 def _value(value: object) -> str:
     text = str(value)
-    return text if text and text.isprintable() and not set(text) & set(' "=') else json.dumps(text)
+    return text if text and text.isprintable() and not set(text) & set(' "=') else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    """In quotes; what cannot be printed is escaped, and then all that is no ASCII."""
+    return json.dumps(text, ensure_ascii=not text.isprintable())

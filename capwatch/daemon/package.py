@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -10,6 +11,7 @@ import msgspec
 
 from capwatch.ledger import Delta
 from capwatch.tail.position import Position, Saved
+from capwatch.web.status import Drifts
 
 DecoderState = dict[str, object]
 """By lineage of files: what the decoder of their lines remembers, sealed; in changes None where the files are gone."""
@@ -34,6 +36,12 @@ class Package:
     """What the pipeline remembers of single requests since the package before."""
     pipeline: Mapping[str, object] | None = None
     """All that the pipeline remembers, when a checkpoint is wanted."""
+    drifts: Drifts = field(default_factory=Drifts)
+    """What the API tells of drifts once this is durable."""
+    events: Sequence[Mapping[str, Any]] = ()
+    """Drifts that were raised or have gone since the package before; told once this is durable."""
+    done: Sequence[Future[None]] = ()
+    """Who waits for this to be durable."""
     caught_up: bool = False
     """Whether there was nothing left to read when it was frozen."""
 

@@ -15,7 +15,7 @@ from capwatch.daemon.reporter import Reporter
 from capwatch.dialect import Decoded, Decoder
 from capwatch.keep.codec import DamagedError
 from capwatch.keep.seal import opened, seal
-from capwatch.pipeline import Origin
+from capwatch.origin import Origin
 from capwatch.sourcing import decoder_for, engine_of
 from capwatch.tail.blocks import Block
 from capwatch.tail.follow import Follower, Status

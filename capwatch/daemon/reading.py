@@ -19,6 +19,7 @@ from capwatch.scrape.scraper import Scraper, Target, Told
 from capwatch.sourcing import engines
 from capwatch.tail.blocks import Block
 from capwatch.tail.wake import Touched
+from capwatch.web.status import Drifts
 
 GATHER_S: Final = 0.05
 """Lines wait so long for others at most: an array pass costs the same for one line as for a hundred."""
@@ -122,7 +123,15 @@ class Reading:
             self.pipeline.book_files(reader.source.name, numbers, status.bytes_lost)
             sources[reader.source.name] = SourceState(saved, reader.changes())
         delta = self.pipeline.freeze()
-        return Package(delta, sources, self.pipeline.news(), self.pipeline.save() if checkpoint else None)
+        watching = self.pipeline.drifts
+        return Package(
+            delta,
+            sources,
+            self.pipeline.news(),
+            self.pipeline.save() if checkpoint else None,
+            Drifts(active=watching.active(), events=list(watching.events)),
+            watching.fresh(),
+        )
 
     def has_news(self) -> bool:
         """Whether anything has happened since the last freeze but that time went by."""

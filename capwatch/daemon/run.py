@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import signal
-import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -20,14 +19,15 @@ from capwatch import __version__
 from capwatch.config.check import of_reach, warnings
 from capwatch.config.schema import Config
 from capwatch.daemon.committing import Committing
-from capwatch.daemon.control import Control, is_utf8
+from capwatch.daemon.control import Control
 from capwatch.daemon.gpus import GpuWatch
 from capwatch.daemon.package import Ledger
 from capwatch.daemon.reading import LONGEST_WAIT_S, Reading
 from capwatch.daemon.shown import Shown
 from capwatch.daemon.start import begin, fresh_history, opened_history
 from capwatch.daemon.status import Board
-from capwatch.errors import CapwatchError, UsageError
+from capwatch.daemon.wishes import Wishes
+from capwatch.errors import CapwatchError
 from capwatch.gpus import shelf as gpus
 from capwatch.keep.state import Lock
 from capwatch.pipeline import Pipeline
@@ -40,10 +40,6 @@ PATIENCE_S: Final = 4.0
 BOUND: Final = 96 << 20
 """Bytes of increments read but not durable, after which reading stops: the log is the buffer. 300,000 lines of busy
 logs, far more than are read during a commit."""
-LONGEST_NOTE: Final = 2000
-"""Characters of a deploy note."""
-LATEST: Final = 253402300799
-"""The last second that a date can tell, in 9999."""
 LOOK_S: Final = 0.5
 """Between two looks of the waiting main thread."""
 HELD: Final = frozenset({signal.SIGHUP, signal.SIGTERM})
@@ -112,27 +108,9 @@ class Daemon:
             door=self._door,
         )
 
-        self._control = Control(config.state_dir, self._answer)
+        self._wishes = Wishes(config, self._committing, self._shown.live)
+        self._control = Control(config.state_dir, self._wishes.answer)
         self._note_settings()
-
-    def _answer(self, request: Mapping[str, object]) -> None:
-        """Do what came by the control socket."""
-        text, at, pool = request.get("text"), request.get("at"), request.get("pool")
-        if request.get("do") != "annotate":
-            raise UsageError("do: only annotate is known")
-        if not isinstance(text, str) or not text.strip() or len(text) > LONGEST_NOTE or not is_utf8(text):
-            raise UsageError(f"text: must be a text of 1 to {LONGEST_NOTE} characters")
-        if isinstance(at, bool) or not isinstance(at, int | float) or not 0 <= at <= LATEST:
-            raise UsageError(f"at: must be a time in seconds since the epoch, at most {LATEST}")
-        known = [one.name for one in self._config.pools]
-        if pool is not None and pool not in known:
-            raise UsageError(f"pool: no pool {pool!r}; one of {', '.join(known) or 'none'}")
-        try:
-            self._committing.later(lambda history: history.annotate(float(at), pool and str(pool), text)).result(
-                PATIENCE_S
-            )
-        except (sqlite3.Error, TimeoutError) as error:
-            raise CapwatchError(f"not noted: {error or 'the disk does not answer'}") from None
 
     def _note_settings(self) -> None:
         """Keep the pools' settings that are in force, so that a review needs no configuration."""
@@ -249,7 +227,7 @@ class Daemon:
         now, starting = time.monotonic(), not self._shown.live.ready
         if self._committing.idle and (now >= self._commit_at or (starting and self._reading.caught_up())):
             self._commit_at = now + self._config.commit_interval
-            if now >= self._silent_until or starting or self._reading.has_news():
+            if now >= self._silent_until or starting or self._reading.has_news() or self._wishes.waiting():
                 self._silent_until = now + SILENT_S
                 self._hand_over()
         return not (self._full() or self._stop.is_set() or self._reload.is_set())
@@ -264,7 +242,9 @@ class Daemon:
         return min(wait, max(0.0, self._commit_at - time.monotonic())) if self._committing.idle else wait
 
     def _hand_over(self) -> None:
+        done = self._wishes.grant(self._reading.pipeline)
         package = self._reading.freeze(checkpoint=self._committing.wants_checkpoint)
+        package.done = done
         self._board.files = self._reading.files()
         if self._reading.caught_up():
             package.caught_up = True
@@ -293,5 +273,5 @@ class Daemon:
         self._note_settings()
         self._shown.reshape(pipeline.meters, frozenset(config.metrics.disable))
         self._board.config = config
-        self._shown.live.reload_ok, self._shown.live.reload_at = True, time.time()
+        self._board.config = self._wishes.config = config
         _log.info("configuration reloaded")

@@ -138,6 +138,7 @@ def _understood(config: Config, secret: bytes, state: State) -> tuple[Begun, Lay
         pipeline.load(kinds["pipeline"])
     for delta, news in later:
         pipeline.absorb(delta, news)
+    pipeline.recall(totals)
     return Begun(state, ledger, totals, pipeline), parts.get("layout")
 
 

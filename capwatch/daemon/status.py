@@ -17,7 +17,7 @@ from capwatch.meters.sources import DROPS, LAST_EVENT, LINES
 from capwatch.metrics import DROP_REASONS
 from capwatch.redact import redacted
 from capwatch.sourcing import engines
-from capwatch.web.status import Bytes, Commit, Lines, PoolStatus, SourceStatus, Status
+from capwatch.web.status import Bytes, Commit, Drifts, Lines, PoolStatus, SourceStatus, Status
 
 
 class Board:
@@ -36,6 +36,10 @@ class Board:
     def ready(self) -> bool:
         """Whether everything has been read that lay on disk at the start."""
         return self._shown.live.ready
+
+    def drifts(self) -> Drifts:
+        """See `Drifts`."""
+        return self._shown.live.drifts
 
     def status(self) -> Status:
         """See `Status`."""

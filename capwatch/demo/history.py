@@ -28,7 +28,7 @@ from capwatch.keep.history import History
 from capwatch.keep.state import Lock
 from capwatch.ledger import LASTING, Gathering, Sketch, Table, Totals
 from capwatch.ledger.series import Series
-from capwatch.pipeline import Origin
+from capwatch.origin import Origin
 from capwatch.seen import Meter, Seen
 
 DAYS: Final = 14
@@ -69,13 +69,14 @@ def fill(config: Config, live: Simulation, tell: Callable[[float], None]) -> Non
     with closing(begun.state), closing(History(config.state_dir, config.history.max_bytes)) as history:
         whole = begun.pipeline.meters
         begun.pipeline.meters = [ForLife(meter) for meter in whole]
+        begun.pipeline.watches = False
         begins = np.arange(now - DAYS * DAY_S, now - WARM_S, STRETCH_S)
         for number, part in enumerate(np.array_split(begins, len(begins) // AT_ONCE)):
             generator = np.random.default_rng((live.seed, 1, number))
             rows = draw(generator, before(live.scenario), part, STRETCH_S, rates=rate(now - part), first=0)
             _count(begun, history, rows.take(np.argsort(rows.ended)), now)
             tell(float(part[-1] - begins[0]) / (DAYS * DAY_S))
-        begun.pipeline.meters = whole
+        begun.pipeline.meters, begun.pipeline.watches = whole, True
         _count(begun, history, live.until(now), now)
         _close(begun)
     lock.release()

@@ -86,8 +86,21 @@ class Detector:
         self._next = max(self._next, until)
         return events
 
+    def drifts(self) -> list[Active]:
+        """The drifts that are active, rises first."""
+        if self.model is None:
+            return [] if self._novice.active is None else [self._novice.active]
+        return [self.active[way] for way in (UP, DOWN) if way in self.active]
+
+    def relearn(self, ticks: Ticks) -> None:
+        """After a restart: let the wide rule see what it saw before; what came of it has been told."""
+        if self.model is None:
+            self._novice.feed(ticks, self.settings, self._names)
+
     def accept(self) -> list[Event]:
         """Take what is active as the new normal; the caller then fits a model on the time since the change."""
+        if self.model is None:
+            return self._novice.accept(self._next)
         return [self._end(way, active, self._next, "accepted") for way, active in list(self.active.items())]
 
     def _places(self, model: Model) -> int:

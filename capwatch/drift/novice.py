@@ -86,6 +86,19 @@ class Novice:
         self._active = None
         return event
 
+    @property
+    def active(self) -> Active | None:
+        """The drift that is active."""
+        return self._active
+
+    def accept(self, now: int) -> list[Event]:
+        """Take an active drift as the new normal: what is known begins anew, with the ten minutes that showed it."""
+        if self._active is None:
+            return []
+        event = self._active.cleared(float(now * TICK_S), "accepted")
+        self._active, self._known, self._waiting, self._total = None, Ticks.empty(), [], (0.0, 0.0)
+        return [event]
+
     def state(self) -> dict[str, Any]:
         """As builtins and arrays."""
         parts = {"known": self._known, "waiting": Ticks.join(self._waiting), "recent": Ticks.join(self._recent)}

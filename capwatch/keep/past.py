@@ -18,6 +18,7 @@ from capwatch.keep.slot import Names, Slot, merged, unpack
 from capwatch.ledger import OTHER, Table
 from capwatch.ledger.names import RESERVED
 from capwatch.load.tables import SECONDS
+from capwatch.meters.drift import TICKS
 from capwatch.meters.rollup import COMBINATION, MEASURE, PARTS, ROLLUPS, read
 from capwatch.record import Floats, Ints
 
@@ -57,7 +58,17 @@ def _rollup_names(names: ledger.Names, keys: Ints) -> list[Names]:
     return [tuple(text.get(one, RESERVED[OTHER]) for text, one in zip(texts, row, strict=True)) for row in ids]
 
 
-KINDS: Final = {"rollup": Kind(ROLLUPS, MEASURE.bits, _rollup_names, days=14, hours_days=91)}
+def _tick_names(names: ledger.Names, keys: Ints) -> list[Names]:
+    """Pool, tenant, route and class; what has lost its name in the meantime is `other`."""
+    texts = [names.texts(axis.name) for axis in TICKS.axes]
+    rows = zip(*(ids.tolist() for ids in TICKS.unpack(keys)), strict=True)
+    return [tuple(text.get(one, RESERVED[OTHER]) for text, one in zip(texts, row, strict=True)) for row in rows]
+
+
+KINDS: Final = {
+    "rollup": Kind(ROLLUPS, MEASURE.bits, _rollup_names, days=14, hours_days=91),
+    "ticks": Kind(TICKS, 0, _tick_names, days=28),
+}
 """Contract, section 7, by table name. Another table that closes its slots is kept by an entry here."""
 
 

@@ -208,6 +208,8 @@ def by_slot(table: Table, slots: Ints, keys: Ints, values: Floats) -> dict[int, 
     if not len(slots):
         return {}
     oldest = int(slots.min())
+    if (int(slots.max()) - oldest).bit_length() + table.bits > 62:
+        return {int(slot): gather(keys[slots == slot], values[slots == slot]) for slot in np.unique(slots)}
     packed = (slots - oldest) << table.bits | keys
     width = int(packed.max()) + 1
     if width <= DENSE * len(packed):

@@ -23,7 +23,8 @@ from capwatch.dialect import PIECE, Decoded
 from capwatch.errors import UsageError
 from capwatch.eventclock import FUTURE_S
 from capwatch.ledger import Totals
-from capwatch.pipeline import Origin, Pipeline
+from capwatch.origin import Origin
+from capwatch.pipeline import Pipeline
 from capwatch.replay.files import UNREADABLE, blocks, opened
 from capwatch.seen import Meter
 from capwatch.sourcing import decoder_for, engine_of

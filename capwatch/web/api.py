@@ -9,6 +9,9 @@
   reason), ``last_event``, ``rotations``, ``truncations``, ``problems`` (sentences);
 - ``pools``: a list of ``name``, ``assumed``, ``prefill_tokens_per_second``, ``decode_tokens_per_second``, ``replicas``.
 
+`/api/v1/drift` is one object: ``active``, a list of the drifts that are active, and ``events``, the last fifty that
+were raised or have gone, oldest first. Each has the keys of an event line of `capwatch backtest` and its ``sentence``.
+
 Times are seconds since the epoch; what is not known is null. Keys are added, never renamed.
 """
 
@@ -20,7 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from capwatch.web.answer import Answer
-from capwatch.web.status import SourceStatus, Status
+from capwatch.web.status import Drifts, SourceStatus, Status
 
 JSON: Final = "application/json"
 
@@ -28,6 +31,11 @@ JSON: Final = "application/json"
 def status(now: Status) -> Answer:
     """The answer of `/api/v1/status`."""
     return Answer(200, msgspec.json.encode(replace(now, sources=[*map(_spelt, now.sources)])) + b"\n", JSON)
+
+
+def drift(now: Drifts) -> Answer:
+    """The answer of `/api/v1/drift`."""
+    return Answer(200, msgspec.json.encode(now) + b"\n", JSON)
 
 
 def _spelt(source: SourceStatus) -> SourceStatus:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from capwatch.web.negotiate import Form
-from capwatch.web.status import Status
+from capwatch.web.status import Drifts, Status
 
 
 class Shown(Protocol):
@@ -16,6 +16,9 @@ class Shown(Protocol):
 
     def status(self) -> Status:
         """See `Status`."""
+
+    def drifts(self) -> Drifts:
+        """See `Drifts`."""
 
     def ready(self) -> bool:
         """Whether everything has been read that lay on disk at the start."""

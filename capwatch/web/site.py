@@ -41,11 +41,16 @@ class Site:
             return said(400, "no request here has a body")
         if self.is_scrape(asked):
             return self._metrics(asked)
-        match asked.path:
+        return self._page(asked.path)
+
+    def _page(self, path: str) -> Answer:
+        match path:
             case "/":
                 return page.answer(self.shown.status(), self.telemetry_path)
             case "/api/v1/status":
                 return api.status(self.shown.status())
+            case "/api/v1/drift":
+                return api.drift(self.shown.drifts())
             case "/-/healthy":
                 return said(200, "capwatch is alive")
             case "/-/ready":

@@ -6,6 +6,7 @@ Counts are for life, times are seconds since the epoch, and None means that it i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -85,3 +86,11 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     commit: Commit
     sources: Sequence[SourceStatus] = ()
     pools: Sequence[PoolStatus] = ()
+
+
+class Drifts(msgspec.Struct, frozen=True, kw_only=True):
+    """The drifts of cost per request; each with the keys of an event of `capwatch backtest`, and its `sentence`."""
+
+    active: Sequence[Mapping[str, Any]] = ()
+    events: Sequence[Mapping[str, Any]] = ()
+    """The last fifty that were raised or have gone, oldest first."""

@@ -20,7 +20,8 @@ from capwatch.demo.simulation import Simulation
 from capwatch.demo.workload import MODEL, RATE
 from capwatch.dialect import Decoded
 from capwatch.exporters.text import Writer
-from capwatch.pipeline import Origin, Pipeline
+from capwatch.origin import Origin
+from capwatch.pipeline import Pipeline
 from capwatch.sourcing import names
 from capwatch.view import view
 from tests.end_to_end.command import Page

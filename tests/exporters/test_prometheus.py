@@ -25,6 +25,7 @@ from capwatch.ledger.native import FINEST
 from capwatch.meters.latency import natives
 from capwatch.web import Server, Status
 from capwatch.web.negotiate import Form
+from capwatch.web.status import Drifts
 from tests.web.talk import STATUS
 
 from .replayed import rows, totals
@@ -57,6 +58,10 @@ class Shown:
     def status(self) -> Status:
         """Nothing that matters here."""
         return STATUS
+
+    def drifts(self) -> Drifts:
+        """None."""
+        return Drifts()
 
     def ready(self) -> bool:
         """It is."""

@@ -11,7 +11,7 @@ from capwatch import wrappers
 from capwatch.config.schema import Config, Dedupe
 from capwatch.dialect import Decoder
 from capwatch.formats import shelf
-from capwatch.pipeline import Origin
+from capwatch.origin import Origin
 from capwatch.record import MISSING, Batch
 from tests.spine import Spine
 

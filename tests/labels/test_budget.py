@@ -83,7 +83,7 @@ def test_a_pair_that_retires_and_returns_within_a_commit_is_split_at_its_return(
     """Both of its names live on, so the pair has the same ids before and after."""
     spine = Spine()
     take = spine.pipeline.take
-    from capwatch.pipeline import Origin
+    from capwatch.origin import Origin
     from tests.spine import decoded
 
     take(Origin("log"), decoded(request(route="/a"), request(route="/b")), NOW)

@@ -15,7 +15,8 @@ from capwatch.config.schema import Config, Limits, Match, Pool
 from capwatch.keep.codec import pack, unpack
 from capwatch.labels import own
 from capwatch.ledger import Delta
-from capwatch.pipeline import Origin, Pipeline
+from capwatch.origin import Origin
+from capwatch.pipeline import Pipeline
 from tests.spine import NOW, Labels, Spine, decoded, request
 
 DAY = 86400.0

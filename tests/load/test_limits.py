@@ -8,7 +8,8 @@ import pytest
 
 from capwatch.config.schema import Budget, Config, Match, Pool, Quota
 from capwatch.ledger import Names
-from capwatch.pipeline import Origin, Pipeline
+from capwatch.origin import Origin
+from capwatch.pipeline import Pipeline
 from tests.spine import NOW, Spine, decoded, request
 
 POOL = Pool("chat", Match(model=("chat-*",)), replicas=12)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from capwatch.config.schema import Config, Match, Pool
-from capwatch.pipeline import Origin
+from capwatch.origin import Origin
 from capwatch.record import EngineSample
 
 from ..spine import NOW, Spine, decoded, request

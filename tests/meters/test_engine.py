@@ -5,7 +5,8 @@ from __future__ import annotations
 from capwatch.config.schema import Config, Pool
 from capwatch.fleet import PATIENCE_S, RETIRE_S
 from capwatch.ledger import ENGINE
-from capwatch.pipeline import Origin, Pipeline
+from capwatch.origin import Origin
+from capwatch.pipeline import Pipeline
 from capwatch.record import EngineSample
 
 from ..spine import NOW, Spine, decoded, request

@@ -19,7 +19,8 @@ from capwatch.formats import shelf
 from capwatch.keep.codec import pack, unpack
 from capwatch.labels import clean
 from capwatch.meters import latency
-from capwatch.pipeline import Origin, Pipeline
+from capwatch.origin import Origin
+from capwatch.pipeline import Pipeline
 from capwatch.view import view
 from tests.formats.compare import NEAR, options_of
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from capwatch.web import Bytes, Commit, Door, Limits, Lines, PoolStatus, Server, SourceStatus, Status
 from capwatch.web.negotiate import Form
+from capwatch.web.status import Drifts
 
 PATIENCE_S = 30.0
 """No test waits longer for a byte; only a broken server comes near it."""
@@ -55,6 +56,10 @@ class Daemon:
     def status(self) -> Status:
         """The status."""
         return self.told
+
+    def drifts(self) -> Drifts:
+        """None."""
+        return Drifts()
 
     def ready(self) -> bool:
         """Whether it is ready."""

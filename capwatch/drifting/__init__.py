@@ -1,0 +1,1 @@
+"""The drift detectors at work: requests in, ticks and what the detectors say into the ledger, events out."""
