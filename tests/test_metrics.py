@@ -315,13 +315,14 @@ def test_json_is_complete() -> None:
 
 def test_text_layout() -> None:
     """The text aligns names, kinds and labels under the section, wraps help and lists enumerated values."""
-    assert as_text([metrics.DRIFT_ALARMS, metrics.USABLE_RPS], width=60).splitlines() == [
-        "Drift",
-        "  capwatch_drift_alarms_total  counter  pool, direction",
-        "      Not exported yet. Drift alarms raised.",
-        "      direction = up | down",
+    assert as_text([metrics.OLDEST_WAITING_SECONDS, metrics.USABLE_RPS], width=60).splitlines() == [
+        "In flight",
+        "  capwatch_oldest_waiting_seconds  gauge  pool",
+        "      Not exported yet. Age of the oldest request without a",
+        "      first token, where a log shows arrivals before first",
+        "      tokens.",
         "Capacity",
-        "  capwatch_usable_rps          gauge    pool, routing",
+        "  capwatch_usable_rps              gauge  pool, routing",
         "      Largest request rate that keeps the late share, with a",
         "      queue for each replica (isolated) or one for all",
         "      (pooled).",

@@ -86,6 +86,7 @@ def test_a_restart_in_the_middle_changes_nothing(seed: int, cut: int) -> None:
     again.totals.load(totals)
     again.pipeline = Pipeline(CONFIG, again.totals.names.copy())
     again.pipeline.load(remembered)
+    again.pipeline.recall(again.totals)
     for spine in (again, straight):
         spine.feed(*WHOLE[seed][cut:])
     assert again.samples() == pytest.approx(straight.samples(), rel=1e-12)

@@ -92,10 +92,15 @@ class Detector:
             return [] if self._novice.active is None else [self._novice.active]
         return [self.active[way] for way in (UP, DOWN) if way in self.active]
 
-    def relearn(self, ticks: Ticks) -> None:
-        """After a restart: let the wide rule see what it saw before; what came of it has been told."""
+    def brief(self) -> dict[str, Any]:
+        """What of the wide rule ticks alone do not tell, for `relearn`."""
+        return self._novice.brief()
+
+    def relearn(self, ticks: Ticks, brief: dict[str, Any]) -> None:
+        """After a restart: let the wide rule see what it saw before, and leave it as it was then."""
         if self.model is None:
             self._novice.feed(ticks, self.settings, self._names)
+            self._novice.resume(brief)
 
     def accept(self) -> list[Event]:
         """Take what is active as the new normal; the caller then fits a model on the time since the change."""

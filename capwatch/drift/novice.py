@@ -99,6 +99,16 @@ class Novice:
         self._active, self._known, self._waiting, self._total = None, Ticks.empty(), [], (0.0, 0.0)
         return [event]
 
+    def brief(self) -> dict[str, Any]:
+        """What ticks alone do not tell: the sums of all that is known, and the drift that is active."""
+        return {"total": self._total, "active": None if self._active is None else self._active.state()}
+
+    def resume(self, brief: dict[str, Any]) -> None:
+        """Take back what `brief` gave."""
+        total, active = brief["total"], brief["active"]
+        self._total = (total[0], total[1])
+        self._active = None if active is None else Active.from_state(active)
+
     def state(self) -> dict[str, Any]:
         """As builtins and arrays."""
         parts = {"known": self._known, "waiting": Ticks.join(self._waiting), "recent": Ticks.join(self._recent)}

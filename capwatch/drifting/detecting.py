@@ -64,6 +64,7 @@ class Detecting:
         self._turned = False
         self._saved = 0
         """Up to which tick the checkpoint knows all of the detector; deltas after it lack what the wide rule learns."""
+        self._brief: dict[str, Any] | None = None
         self.until = 0
         """First tick that is not judged yet."""
         self.recent = Ticks.empty()
@@ -128,11 +129,11 @@ class Detecting:
         fresh, turned, self._fresh, self._turned = Ticks.merge(self._fresh), self._turned, [], False
         state = self.detector.state() if turned else {}
         light = {name: value for name, value in state.items() if name not in ("recent", "novice")}
-        return [self.until, light, _plain(bounded(fresh, MOST_NEWS))]
+        return [self.until, light, self.detector.brief(), _plain(bounded(fresh, MOST_NEWS))]
 
     def absorb(self, news: list[Any]) -> None:
         """Remember what `news` gave."""
-        self.until, state, fresh = news
+        self.until, state, self._brief, fresh = news
         self._open = Ticks.merge([self._open, _ticks(fresh)])
         if state:
             known = self.detector.state()
@@ -158,8 +159,9 @@ class Detecting:
         self.recent = ticks.between(self.until - RECALL, self.until)
         self._open = self._open.between(self.until, 1 << 60)
         self._restore(self.detector.state() | {"recent": _plain(self.recent)})
-        self.detector.relearn(self.recent.between(self._saved, self.until))
-        self._saved = self.until
+        if self._brief is not None:
+            self.detector.relearn(self.recent.between(self._saved, self.until), self._brief)
+        self._saved, self._brief = self.until, None
 
 
 def bounded(ticks: Ticks, most: int) -> Ticks:

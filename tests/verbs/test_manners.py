@@ -40,7 +40,7 @@ LOADTEST = "".join(
     for one in serve(Engine(), poisson(1.2, 400, 1))
 )
 # A daemon ends when it is told to, and a note needs one that runs; both are tried with a daemon elsewhere.
-ENDING = [name for name in verbs() if name not in ("run", "demo", "annotate")]
+ENDING = [name for name in verbs() if name not in ("run", "demo", "acknowledge", "annotate")]
 
 
 @pytest.fixture
