@@ -40,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     # Nothing here multiplies matrices: threads that wait for it would only cost time and memory.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    _open_streams()
     if isinstance(sys.stdout, TextIOWrapper):  # a terminal need not know every letter that a log has
         sys.stdout.reconfigure(errors="backslashreplace")
     if arguments is None and words[:1] == [
@@ -66,6 +67,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def _open_streams() -> None:
+    """Stand in for a stream that whoever started this has closed: what is printed to it goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - as long as the process
 
 
 def _mute() -> None:

@@ -32,8 +32,8 @@ def describe(parser: argparse.ArgumentParser) -> None:
         entry = entries.add_parser(
             name,
             help=text.partition("\n")[0].replace("%", "%%"),
-            description=text.replace("%", "%%"),
-            epilog=f"example:\n  {calculation.EXAMPLE}".replace("%", "%%"),
+            description=text,
+            epilog=f"example:\n  {calculation.EXAMPLE}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )

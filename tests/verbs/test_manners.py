@@ -237,6 +237,15 @@ def test_a_full_disk_is_one_line(words: str, folder: Path) -> None:
     assert (result.returncode, result.stderr) == (1, b"output: No space left on device\n")
 
 
+@pytest.mark.parametrize(("closed", "code"), [(">&-", 0), ("2>&-", 2)])
+def test_a_closed_stream_is_no_failure(closed: str, code: int) -> None:
+    """What would be printed to a stream that the caller has closed goes nowhere, not even to the other."""
+    call = shlex.join([*COMMAND, "plan", "hpa", "--replicas", "12", "--target", "3.5"])
+    told = "--current 8" if code == 0 else "--current nan"
+    result = subprocess.run(["sh", "-c", f"exec {call} {told} {closed}"], capture_output=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (code, b"", b"")
+
+
 def on_terminal(words: str, env: dict[str, str]) -> tuple[bytes, bytes]:
     """(stdout, what a terminal as stderr shows)."""
     ours, theirs = pty.openpty()
