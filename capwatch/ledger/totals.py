@@ -182,6 +182,9 @@ class Totals:
                 sums, cells = slots.pop(slot), rolling.pop(slot, _NO_CELLS)
                 if table.closes:
                     self.closed.append(Closed(name, slot, sums, cells))
+                for follower in self.followers.values():
+                    if follower.table == name:
+                        follower.close(slot, sums)
 
     def closed_names(self) -> Names:
         """A copy of the names, those among them that closed slots are about and that have gone since."""

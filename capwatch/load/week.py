@@ -122,7 +122,9 @@ class Week:
             tail: float64[n] of each measure, the seconds from ``begin`` (s, epoch) on without gaps.
             begin: the first of them; what is known of it and later here gives way to them.
         """
-        pool = self._pools.get(number)
+        pool, oldest = self._pools.get(number), begin // HOUR - HOURS
+        if pool is not None and pool.hour <= oldest:
+            pool = None
         found = {}
         for place, measure in enumerate(MEASURES):
             recent = tail[measure]
@@ -132,7 +134,7 @@ class Week:
                 if begin > first + len(kept):  # seconds without anything have not closed any slot
                     kept = np.append(kept, np.zeros(begin - first - len(kept)))
                 recent = np.concatenate([kept, recent])
-            hours = [pool.ended[hour][place] for hour in sorted(pool.ended)] if pool else []
+            hours = [pool.ended[hour][place] for hour in sorted(pool.ended) if hour > oldest] if pool else []
             told = _told(hours, place, recent, pool.last[place] if pool else 0.0)
             if told is not None:
                 found[measure] = told

@@ -104,3 +104,25 @@ def test_the_page_shows_the_golden_burst() -> None:
     found = [spine.value(name, pool="default") for name in ("burst_p99_to_median_ratio", "burst_longest_seconds")]
     assert found == [10.0, 20.0]
     assert spine.value("burst_max_ramp_rps", pool="default") == 360
+
+
+def test_the_page_shows_what_has_left_the_open_seconds() -> None:
+    """A second with thirty requests is told for a week, not for the 26 minutes in which its second is open."""
+    spine = Spine()
+    for second in range(60):
+        spine.feed(*(request(finished_at=NOW + second) for _ in range(30 if second == 40 else 2)))
+    for later, ramp in ((0, 28), (HOUR, 28), (6 * 24 * HOUR, 28), (8 * 24 * HOUR, 1)):
+        at = NOW + 60 + later
+        spine.feed(request(finished_at=at), request(finished_at=at + 3), now=at + 3)
+        assert spine.value("burst_max_ramp_rps", pool="default") == ramp
+
+
+def test_a_pool_silent_for_more_than_a_week_has_no_bursts() -> None:
+    """What it had before is of no week any more, and the silence costs nothing to tell."""
+    counts, cost = series(0.9)
+    week = Week()
+    told(week, counts, cost, kept=1)
+    silent = {"arrivals": np.zeros(1560), "cost": np.zeros(1560)}
+    assert week.bursts(5, silent, BEGIN + 6 * 24 * HOUR)["arrivals"].max_ramp > 20
+    found = week.bursts(5, silent, BEGIN + 400 * 24 * HOUR)["arrivals"]
+    assert (found.p99_to_usual, found.longest_s, found.max_ramp) == (None, 0, 0.0)
