@@ -31,9 +31,12 @@ class Seconds(NamedTuple):
     departures: Floats
     cost: Floats
 
-    def first(self, pool: int) -> float:
-        """The first second of the last 26 minutes in which the pool saw a departure; minus infinity if none is kept."""
-        return min(self.second[(self.pool == pool) & (self.departures > 0)].tolist(), default=-math.inf)
+    def first(self, pool: int, ever: float) -> float:
+        """The first second in which the pool saw one of its ``ever`` departures; minus infinity if that is not kept."""
+        rows = (self.pool == pool) & (self.departures > 0)
+        if self.departures[rows].sum() < ever:
+            return -math.inf
+        return min(self.second[rows].tolist(), default=-math.inf)
 
     def first_arrival(self) -> float:
         """The first second in which anything came; minus infinity if none is kept."""
@@ -59,10 +62,14 @@ def seconds(totals: Totals) -> Seconds:
 
 
 def lengths(totals: Totals, pools: Ints, by_second: Seconds) -> Floats:
-    """Seconds that the window of each pool is long, at least 1: at the start of the log only what there is of it."""
+    """Seconds that the window of each pool is long, at least 1: of a pool that is new only what there is of it."""
     begun = window_begin(totals)
-    found = [totals.clock - max(begun, by_second.first(pool)) for pool in pools.tolist()]
+    found = [totals.clock - max(begun, _first(totals, pool, by_second)) for pool in pools.tolist()]
     return np.maximum(np.array(found, np.float64), 1.0)
+
+
+def _first(totals: Totals, pool: int, by_second: Seconds) -> float:
+    return by_second.first(pool, float(totals.row(FLOW, pool)[FLOW.column("departures")]))
 
 
 def window_begin(totals: Totals) -> float:
@@ -114,6 +121,6 @@ def valid(totals: Totals, pools: Ints, by_second: Seconds) -> Floats:
     for place, (pool, until) in enumerate(zip(pools.tolist(), settled(totals, pools).tolist(), strict=True)):
         end = math.floor(until)
         arrivals, departures = by_second.sums(pool, end - BALANCE_S, end)
-        whole = by_second.first(pool) <= end - BALANCE_S
+        whole = _first(totals, pool, by_second) <= end - BALANCE_S
         holds[place] = whole and departures >= FEWEST and little.holds(arrivals, departures)
     return holds

@@ -58,9 +58,12 @@ class Load:
     @property
     def demand(self) -> float | None:
         """λ c̄, replica-seconds a second; 0 in a window without requests, None where none tells tokens."""
+        return self._told_a_second("cost")
+
+    def _told_a_second(self, column: str) -> float | None:
         if not self.work["charged"] and self.work["requests"]:
             return None
-        return self.work["cost"] / self.length
+        return self.work[column] / self.length
 
     @property
     def rate(self) -> float:
@@ -87,9 +90,10 @@ class Load:
         return queueing.variability(1.0 if ca2 is None else ca2, 1.0 if cs2 is None else cs2)
 
     @property
-    def tokens_per_minute(self) -> float:
-        """Prompt and output tokens a minute."""
-        return (self.work["prompt_tokens"] + self.work["output_tokens"]) / self.length * 60
+    def tokens_per_minute(self) -> tuple[float, float] | None:
+        """Prompt and output tokens a minute; None where no request tells tokens."""
+        prompt, output = (self._told_a_second(name) for name in ("prompt_tokens", "output_tokens"))
+        return None if prompt is None or output is None else (prompt * 60, output * 60)
 
     @property
     def tokens(self) -> float | None:

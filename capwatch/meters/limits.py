@@ -61,13 +61,13 @@ class Limits:
         return None if found is None else found.tokens_per_minute
 
     def _headroom(self, load: Load) -> float | None:
-        limit = self._limit(load)
-        return None if limit is None else quota.headroom(load.tokens_per_minute, limit)
+        limit, used = self._limit(load), load.tokens_per_minute
+        return None if limit is None or used is None else quota.headroom(sum(used), limit)
 
     def _exhausted(self, load: Load, totals: Totals) -> float | None:
         """Seconds until the quota is used up if the last hour's growth goes on; infinite where it does not grow."""
-        limit = self._limit(load)
-        if limit is None:
+        limit, used = self._limit(load), load.tokens_per_minute
+        if limit is None or used is None:
             return None
         now = math.floor(totals.clock / TOKENS.slot_s)
         slots = {slot: sums for slot, sums in totals.slots(TOKENS).items() if slot < now}
@@ -80,7 +80,7 @@ class Limits:
             float(slots[s].values[slots[s].keys == load.number].sum()) if s in slots else 0.0 for s in at.tolist()
         ]
         growth, _ = np.polyfit(at * TOKENS.slot_s - totals.clock, np.array(tokens) / TOKENS.slot_s * 60, 1)
-        left = quota.exhausted_in(load.tokens_per_minute, float(growth), limit)
+        left = quota.exhausted_in(sum(used), float(growth), limit)
         return math.inf if left is None else left
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import numpy as np
@@ -70,12 +70,6 @@ class Pools:
         yield from by_name(m.STAGE_CAPACITY_RPS, found, promises.stages)
 
 
-def _tokens(load: Load) -> Iterator[float]:
-    """Tokens a minute: in, out."""
-    for name in ("prompt_tokens", "output_tokens"):
-        yield load.work[name] / load.length * 60
-
-
 def _amplification(load: Load) -> float | None:
     unique = load.work["requests"] - load.work["resent"]
     return retry_amplification(unique + load.work["retries"], unique)
@@ -98,7 +92,7 @@ SHOWN: Final[Mapping[m.Metric, Gauge]] = {
     m.SERVICE_CV2: lambda load: load.service_cv2,
     m.EXPECTED_WAIT_SECONDS: waiting.expected,
     m.LATE_SHARE_RATIO: waiting.late,
-    m.TOKENS_PER_MINUTE: _tokens,
+    m.TOKENS_PER_MINUTE: lambda load: load.tokens_per_minute,
     m.RETRY_AMPLIFICATION_RATIO: _amplification,
     m.USABLE_RPS: promises.usable,
     m.LOAD_IMBALANCE_RATIO: _imbalance,

@@ -53,6 +53,14 @@ def test_oversubscription_is_the_sum_over_the_replicas() -> None:
     assert spine.value("budget_oversubscription_ratio", pool="chat") == pytest.approx(9 / 12)
 
 
+def test_a_quota_is_not_all_there_because_nobody_tells_tokens() -> None:
+    """Requests without token counts use it up unseen: there is no headroom to tell, and no rate."""
+    spine = Spine(config())
+    spine.feed(*(request(finished_at=NOW + at) for at in range(60)))
+    assert spine.values("quota_headroom_ratio", pool="chat") == {}
+    assert spine.values("tokens_per_minute", pool="chat") == {}
+
+
 @pytest.mark.parametrize("cut", [1, 2])
 def test_a_restart_in_the_middle_changes_nothing(cut: int) -> None:
     """From deltas alone, and from a checkpoint: buckets and overloaded seconds are where they were."""

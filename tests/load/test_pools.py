@@ -175,6 +175,17 @@ def test_what_nobody_tells_is_absent() -> None:
     assert spine.value("retry_amplification_ratio", pool="chat") == 1.0
 
 
+def test_a_request_after_a_long_silence_is_one_in_five_minutes() -> None:
+    """Only of a pool that is new the window begins with its first request: 0.5 replica-seconds in 300 to 330 s."""
+    spine = Spine(pool())
+    long_ago = request(finished_at=NOW - 2400, output_tokens=80, duration_s=1.0)
+    spine.feed(long_ago)
+    assert spine.value("utilisation_ratio", pool="chat") == pytest.approx(0.5 / 12)
+    spine.feed(long_ago | {"finished_at": NOW})
+    assert spine.value("utilisation_ratio", pool="chat") == pytest.approx(0.5 / 300 / 12)
+    assert spine.value("inflight_littles_law", pool="chat", phase="other") == pytest.approx(1 / 300)
+
+
 def test_retries_multiply_the_load() -> None:
     """A first try and three retries are four attempts; response-cache hits reach no replica."""
     spine = Spine(pool())
