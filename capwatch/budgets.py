@@ -34,7 +34,7 @@ class Budgets:
         Args:
             batch: requests, in the order in which they count.
             pools: int64[n], id of the pool of each.
-            cost: float64[n], replica-seconds; without any there is nothing to take.
+            cost: float64[n], replica-seconds; without any, or where it is NaN, there is nothing to take.
         """
         tenants = batch.labels["tenant"]
         names = {code: name for code, name in enumerate(tenants.names) if name in self._budgets}

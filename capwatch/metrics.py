@@ -344,7 +344,8 @@ OVERLOAD_SECONDS = _capacity(_COUNTER, "capwatch_overload_seconds_total", "pool"
 RETRY_AMPLIFICATION_RATIO = _capacity(_GAUGE, "capwatch_retry_amplification_ratio", "pool",
     "Attempts / unique requests; 1 without retries")
 BUDGET_WOULD_REJECT = _capacity(_COUNTER, "capwatch_budget_would_reject_total", "tenant",
-    "Requests that the tenant's budget in replica-seconds would have refused; a shadow, nothing is refused",
+    "Requests that the tenant's budget in replica-seconds would have refused; a shadow, nothing is refused, and "
+    "late requests are not judged",
     unit="requests")
 BUDGET_OVERSUBSCRIPTION_RATIO = _capacity(_GAUGE, "capwatch_budget_oversubscription_ratio", "pool",
     "Sum of the tenants' budgets / replicas; above 1 is a choice, not a fault")

@@ -37,7 +37,8 @@ class Watching:
         seconds = np.floor(seen.arrived_at[timely]).astype(np.int64)
         for pool, count in self._overload.take(pools[timely], seconds, cost[timely], self._replicas).items():
             into.add(OVERLOADED, np.array([pool]), np.array([float(count)]))
-        rows, refused = self._budgets.judge(seen.batch, pools, cost)
+        # What is far from the clock is of no bucket's time: one request dated ahead would stop its bucket's inflow.
+        rows, refused = self._budgets.judge(seen.batch, pools, np.where(seen.timely, cost, np.nan))
         into.add(REFUSED, seen.groups.tenant[seen.groups.of[rows]], refused.astype(np.float64))
 
         self.drifts.take(seen)

@@ -39,6 +39,16 @@ def test_who_has_no_budget_has_no_series() -> None:
     assert spine.values("budget_would_reject_total") == {}
 
 
+@pytest.mark.parametrize("astray", [10 * 365 * 86400.0, -86400.0])
+def test_a_wrong_clock_stops_no_bucket(astray: float) -> None:
+    """Requests dated years ahead or long ago take nothing, and later ones find what has flown in since."""
+    spine = Spine(config())
+    for number in range(20):
+        spine.feed(request(finished_at=NOW + 3 * number, **LONG))
+        spine.feed(request(finished_at=NOW + astray, **LONG))
+    assert spine.value("budget_would_reject_total", tenant="acme") == 0
+
+
 def test_budgets_per_pool_of_the_request() -> None:
     """A tenant's bucket in one pool is not emptied by another pool."""
     spine = Spine(config())
