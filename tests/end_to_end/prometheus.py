@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
@@ -27,6 +27,16 @@ class Prometheus:
         """The values of an instant query, by the values of its labels in the order of their names."""
         found = self._get("query", {"query": promql, "time": f"{at:.3f}"})["result"]
         return {tuple(value for _, value in sorted(one["metric"].items())): float(one["value"][1]) for one in found}
+
+    def answer(self, promql: str, begin: float, end: float, step: float) -> tuple[str, list[Any]]:
+        """What a range query has to say against itself, and the series it finds, as the API has them."""
+        asked = {"query": promql, "start": f"{begin:.3f}", "end": f"{end:.3f}", "step": f"{step}"}
+        try:
+            with urlopen(f"{self._url}/api/v1/query_range?{urlencode(asked)}", timeout=PATIENCE_S) as answer:
+                told = json.load(answer)
+        except HTTPError as refused:
+            return json.load(refused)["error"], []
+        return "; ".join(told.get("warnings", [])), told["data"]["result"]
 
     def raw(self, selector: str, at: float) -> dict[str, list[float]]:
         """The values of every series as they were scraped, in order of time, by its name and labels."""

@@ -1,0 +1,136 @@
+"""Every expression of every board on a real Prometheus: no errors, no warnings, and something to see."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from capwatch.capacity import queueing
+from capwatch.demo.workload import REPLICAS
+from capwatch.metrics import NOT_YET
+from dashboards import build, promql
+from tests.dashboards import traffic
+from tests.dashboards.linter import panels
+from tests.gpus.stub import Stub, compiled
+
+HERE = Path(__file__).parent
+EMPTY: dict[str, str] = yaml.safe_load((HERE / "empty.yml").read_text()) or {}
+"""Reasons why a panel has nothing to show on this traffic."""
+MACROS: Final = {"$__rate_interval": "4m", "$__range": "30m"}
+SPAN_S: Final = 25 * 60.0
+"""What is looked at: the replay but for its beginning, in which no rate is known."""
+ANY: Final = re.compile(r'=~"\$\w+"')
+
+needs_prometheus = pytest.mark.skipif(
+    not (shutil.which("promtool") and shutil.which("prometheus")), reason="prometheus is not installed"
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one expression of a panel gave."""
+
+    where: str
+    expression: str
+    legend: str
+    faults: tuple[str, ...]
+    series: tuple[dict[str, str], ...]
+    """Labels of the series that have a number."""
+    last: tuple[float, ...]
+    """The last value of each in the replay, whatever it is."""
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Answer]]:
+    """All expressions, asked of the replayed half hour and of the present minute."""
+    pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
+    folder = tmp_path_factory.mktemp("traffic")
+    library = compiled(folder)
+    stub = Stub(folder / "nvml.txt")
+    for index in range(2):
+        stub.card(index)
+        stub.xid(index, 31)
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(library.parent), "NVML_STUB": str(stub.path)}
+    with traffic.filled(traffic.write(folder), environment) as server:
+        asked = [
+            (f"{board['uid']}: {panel['title']}", panel, target)
+            for board in map(json.loads, build.documents().values())
+            for panel in panels(board)
+            for target in panel.get("targets", [])
+        ]
+        yield [answer(server, where, panel, target) for where, panel, target in asked]
+
+
+def answer(server: Any, where: str, panel: dict[str, Any], target: dict[str, Any]) -> Answer:
+    """Ask as Grafana does with everything chosen: a range for lines, the last moment for the rest."""
+    expression = ANY.sub('=~".+"', target["expr"])
+    for macro, value in MACROS.items():
+        expression = expression.replace(macro, value)
+    faults, series, last = [], [], []
+    for end, step in ((traffic.END - 5, 60.0), (time.time(), 1.0)):
+        span = {60.0: SPAN_S, 1.0: 3.0}[step] if panel["type"] == "timeseries" else 0.0
+        fault, found = server.answer(expression, end - span, end, step)
+        faults += [fault] if fault else []
+        last += [float(one["values"][-1][1]) for one in found if end < time.time() - 60]
+        series += [one["metric"] for one in found if any(value != "NaN" for _, value in one["values"])]
+    return Answer(where, expression, target["legendFormat"], tuple(faults), tuple(series), tuple(last))
+
+
+def read(expression: str) -> set[Any]:
+    """The catalogue's metrics in an expression."""
+    return set(promql.metrics([expression]))
+
+
+@needs_prometheus
+def test_no_expression_fails(answers: list[Answer]) -> None:
+    """Prometheus refuses none and warns of none."""
+    assert [(one.where, one.expression, one.faults) for one in answers if one.faults] == []
+
+
+@needs_prometheus
+def test_panels_have_something_to_show(answers: list[Answer]) -> None:
+    """A panel of which no expression finds a number has its reason written down, or waits for what nothing measures."""
+    shown = {one.where for one in answers if one.series}
+    waiting = {one.where for one in answers if read(one.expression) & NOT_YET}
+    assert sorted({one.where for one in answers} - shown - waiting - EMPTY.keys()) == []
+
+
+@needs_prometheus
+def test_reasons_are_needed_and_few(answers: list[Answer]) -> None:
+    """A panel that has something to show needs no reason, and at most a tenth have one."""
+    shown, every = {one.where for one in answers if one.series}, {one.where for one in answers}
+    assert sorted(EMPTY.keys() & shown) == []
+    assert sorted(EMPTY.keys() - every) == []
+    assert len(EMPTY) <= len(every) / 10
+
+
+@needs_prometheus
+def test_legends_name_labels_that_are_there(answers: list[Answer]) -> None:
+    """Every label in the name of a series is in the series."""
+    missing = [
+        (one.where, one.legend, label)
+        for one in answers
+        for label in re.findall(r"\{\{(\w+)\}\}", one.legend)
+        if one.series and not any(label in labels for labels in one.series)
+    ]
+    assert missing == []
+
+
+@needs_prometheus
+def test_the_knee_is_the_queue_formula_s(answers: list[Answer]) -> None:
+    """From 80 % on the bars grow as the mean wait of Erlang C does, within a tenth; rate and variability cancel out."""
+    bars = {one.legend: one.last[0] for one in answers if one.where.endswith("Where on the knee are we?")}
+    first = bars["{{pool}} at 80 %"]
+    for percent in (85, 90, 95):
+        waits = [queueing.mean_wait(REPLICAS, used * REPLICAS, 1.0) for used in (percent / 100, 0.8)]
+        assert bars[f"{{{{pool}}}} at {percent} %"] / first == pytest.approx(waits[0] / waits[1], rel=0.1)
