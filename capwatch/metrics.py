@@ -39,6 +39,7 @@ MEASURED_PHASES: Final = ("queue", "running")
 ENGINE_STATES: Final = ("busy", "idle", "unknown")
 START_PHASES: Final = ("weights", "kv_cache", "ready", "first_request")
 WINDOWS: Final = ("current", "reference")
+STALE_REASONS: Final = ("engine", "profile")
 DRIFT_DIRECTIONS: Final = ("up", "down")
 EFFECTS: Final = ("mix", "prompt", "output", "cache")
 DIMENSIONS: Final = ("tenant", "route", "class")
@@ -370,9 +371,14 @@ CLASS_COST_REPLICA_SECONDS = _capacity(_COUNTER, "capwatch_class_cost_replica_se
     "Cost of finished requests by configured class, reckoned from tokens")
 CLASS_DURATION_SECONDS = _capacity(_SUMMARY, "capwatch_class_duration_seconds", "pool class", _DURATION)
 CALIBRATION_AGE_SECONDS = _capacity(_GAUGE, "capwatch_calibration_age_seconds", "pool",
-    "Time since the pool's token rates were measured; absent while they are only assumed")
+    "Time since the pool's token rates were measured, by the clock of events; absent while they are only assumed")
 CALIBRATION_ERROR_RATIO = _capacity(_GAUGE, "capwatch_calibration_error_ratio", "pool",
-    "Error of the busy time that the token rates predict, against the observed one")
+    "Error of the busy time that the calibration predicts for the requests of the last 5 minutes, with as many at once "
+    "as there were, against the prefill and decode times they told; absent where the log does not tell waiting apart")
+CALIBRATION_STALE = _capacity(_GAUGE, "capwatch_calibration_stale", "pool reason",
+    "1 while the calibration should be done again: engine, the KV cache has another size than then; profile, mean "
+    "prompt or output tokens are over 1.5 times those of then, or under 2/3; absent where that is not known",
+    reason=STALE_REASONS)
 
 _gpu = _Section("GPU")
 
@@ -466,7 +472,7 @@ CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
 )
 """Every metric by its full name, in the order of the contract."""
 
-NOT_YET: Final = frozenset({OLDEST_WAITING_SECONDS, CALIBRATION_AGE_SECONDS, CALIBRATION_ERROR_RATIO})
+NOT_YET: Final = frozenset({OLDEST_WAITING_SECONDS})
 """Metrics whose names are promised, and that nothing measures yet."""
 
 
