@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from ..programs import real_litellm, real_llamacpp
+from ..programs import calibrated_llamacpp, real_litellm, real_llamacpp
 from . import real_vllm
 
 ROOT: Final = Path(__file__).resolve().parents[3]
@@ -26,6 +26,7 @@ LLAMACPP_S: Final = 60.0
 
 PROGRAMS: Final[Mapping[str, Callable[[], int]]] = {
     "llamacpp": lambda: real_llamacpp.main(OUT / "llamacpp", LLAMACPP_S),
+    "calibration": lambda: calibrated_llamacpp.main(OUT / "calibration", LLAMACPP_S),
     "litellm": lambda: real_litellm.main(ENVIRONMENTS / "litellm", OUT / "litellm"),
     "vllm": lambda: real_vllm.main(ENVIRONMENTS / "vllm", OUT / "vllm"),
 }
