@@ -3,7 +3,8 @@
     python -m tests.end_to_end.programs.calibrated_llamacpp OUT [SECONDS]
 
 The truth is measured before and after the traffic: prompts one after the other, then decodes that fill every slot. The
-log gets the times that a container runtime would give it, from its own uptime. Exit 1 where they are over a tenth apart.
+log gets the times that a container runtime would give it, from its own uptime. Exit 1 where they are over a tenth
+apart.
 """
 
 from __future__ import annotations
@@ -126,14 +127,14 @@ def run(out: Path, seconds: float) -> list[Row]:
     config.write_text(CONFIG % kept)
     made = json.loads(printed("calibrate", "--config.file", config, "--json", cwd=out))
     (out / "calibration.json").write_text(json.dumps(made, indent=2))
-    steps = made["step_seconds"]
+    steps, prefill = made["step_seconds"], made["rates"]["prefill_tokens_per_second"]["value"]
     decode = SLOTS / (steps["base"] + steps["per_sequence"] * SLOTS)
     return [
-        Row("prefill tokens/s: traffic, alone", made["rates"]["prefill_tokens_per_second"]["value"], _mean(before, after, 0), CLOSE),
+        Row("prefill tokens/s: traffic, alone", prefill, _mean(before, after, 0), CLOSE),
         Row("decode tokens/s, all slots: traffic, alone", decode, _mean(before, after, 1), CLOSE),
         Row("prefill tokens/s alone: before, after", before[0], after[0], None),
         Row("decode tokens/s alone: before, after", before[1], after[1], None),
-        Row("busy time, each half by the other, less 1: told, none", 1 + (made["busy_time_error_ratio"] or 0.0), 1, None),
+        Row("busy time predicted: told, whole", 1 + (made["busy_time_error_ratio"] or 0.0), 1, None),
     ]  # fmt: skip
 
 
