@@ -29,6 +29,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = tmp_path_factory.mktemp("tree")
     shutil.copytree(ROOT / "capwatch", tree / "capwatch", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "tests", tree / "tests", ignore=shutil.ignore_patterns("__pycache__", "output"))
+    shutil.copytree(ROOT / "rules", tree / "rules")
     for name in ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree)
     out = tmp_path_factory.mktemp("dist")
@@ -55,12 +56,12 @@ def test_the_wheel_holds_the_package_and_nothing_else(dist: Path) -> None:
     assert packed == sources
 
 
-def test_the_sdist_holds_the_package_and_its_licence(dist: Path) -> None:
-    """The sdist has the sources, py.typed and the licence, and no tests."""
+def test_the_sdist_holds_the_package_its_licence_and_the_rules(dist: Path) -> None:
+    """The sdist has the sources, py.typed, the licence and the rules for Prometheus, and no tests of the package."""
     (archive,) = dist.glob("*.tar.gz")
     with tarfile.open(archive) as packed:
         names = {name.partition("/")[2] for name in packed.getnames()}
-    assert {"LICENSE", "README.md", "capwatch/__init__.py", "capwatch/py.typed"} <= names
+    assert {"LICENSE", "README.md", "capwatch/__init__.py", "capwatch/py.typed", "rules/alerts.yml"} <= names
     assert [name for name in names if name.split("/")[0] == "tests"] == []
 
 

@@ -50,6 +50,10 @@ class Prometheus:
         names: list[str] = self._get("label/__name__/values", {})
         return names
 
+    def rules(self) -> list[dict[str, Any]]:
+        """Every rule as the server reports it: its name, health, last error and, of an alert, the active ones."""
+        return [rule for group in self._get("rules", {})["groups"] for rule in group["rules"]]
+
     def _get(self, path: str, arguments: Mapping[str, str]) -> Any:
         with urlopen(f"{self._url}/api/v1/{path}?{urlencode(arguments)}", timeout=PATIENCE_S) as answer:
             return json.load(answer)["data"]
