@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from contextlib import closing
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -24,6 +25,11 @@ def test_a_drift_survives_a_kill_and_ends_when_accepted(tmp_path: Path) -> None:
             "pools": [{"name": "chat", "match": {"model": "chat-*"}, "replicas": 12}],
         },
     )
+    with closing(daemon):
+        _told_kept_and_accepted(daemon)
+
+
+def _told_kept_and_accepted(daemon: Daemon) -> None:
     daemon.start()
     until(lambda: _drifts(daemon)["active"] != [], "the drift is told")
     (before,) = _drifts(daemon)["active"]
@@ -33,7 +39,7 @@ def test_a_drift_survives_a_kill_and_ends_when_accepted(tmp_path: Path) -> None:
     daemon.start()
     until(lambda: _drifts(daemon)["active"] != [], "the drift is told again")
     assert _drifts(daemon)["active"] == [before]
-    acknowledge = [*COMMAND, "acknowledge", "--pool", "chat", "--state-dir", str(tmp_path / "state")]
+    acknowledge = [*COMMAND, "acknowledge", "--pool", "chat", "--state-dir", str(daemon.folder / "state")]
     done = subprocess.run(acknowledge, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     told = _drifts(daemon)
