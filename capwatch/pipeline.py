@@ -226,16 +226,15 @@ class Pipeline:
 
     def _begin(self, config: Config) -> None:
         """Series of capwatch itself and of pools start at 0, so that a rate sees their first step."""
-        into = self._into
-        sources.begin(into, [self.names.id(SOURCE.name, one.name) for one in config.sources])
-        commits.reset(into, None)
+        sources.begin(self._into, [self.names.id(SOURCE.name, one.name) for one in config.sources])
+        commits.reset(self._into, None)
         self.drifts.begin()
         pools = self._pools = np.array([self.names.id(POOL.name, pool.name) for pool in self._classifier.pools])
         classes = self._classes = np.array([self.names.id(CLASS.name, name) for name in self._classifier.classes])
         both = COUNTS.pack(np.repeat(pools, len(classes)), np.tile(classes, len(pools)))
         started = (FLOW, PHASES, VISITS, ABANDONED, OVERLOADED)
         for table, keys in (*((table, pools) for table in started), (COUNTS, both)):
-            into.add(table, keys, *(np.zeros(len(keys)) for _ in table.columns))
+            self._into.add(table, keys, *(np.zeros(len(keys)) for _ in table.columns))
 
     def _note(self, source: int, decoded: Decoded, now: float) -> None:
         """Note the newest event of a source."""

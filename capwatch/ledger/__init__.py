@@ -2,6 +2,7 @@
 
 from capwatch.ledger.delta import LASTING, Delta, Gathering
 from capwatch.ledger.names import OTHER, UNKNOWN, Names
+from capwatch.ledger.sums import Closed, Follower, Sums
 from capwatch.ledger.table import (
     BOUND,
     CLASS,
@@ -22,7 +23,7 @@ from capwatch.ledger.table import (
     Sketch,
     Table,
 )
-from capwatch.ledger.totals import Closed, Follower, Sums, Totals
+from capwatch.ledger.totals import Totals
 
 __all__ = [
     "BOUND",

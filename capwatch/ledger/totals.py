@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -13,80 +12,13 @@ from capwatch.ledger.delta import Delta
 from capwatch.ledger.layout import Layout, layout_of
 from capwatch.ledger.names import Names
 from capwatch.ledger.parting import of_names, of_pairs, retired
+from capwatch.ledger.sums import NO_KEYS, Closed, Follower, Sums
 from capwatch.ledger.table import RETIRED, Sketch, Table
-from capwatch.record import Bools, Floats, Ints
+from capwatch.record import Floats, Ints
 from capwatch.sketch import SLICE, Cells, Window, gather, series_of
 
-_NO_KEYS: Ints = np.empty(0, np.int64)
 _NO_CELLS = Cells()
 """Of slots without a sketch, of which a backlog closes hundreds of thousands at once. Nothing is ever added."""
-
-
-@dataclass(slots=True)
-class Sums:
-    """The rows of one table: ``keys`` ascending, ``values[len(keys), columns]``."""
-
-    columns: int
-    keys: Ints = field(default_factory=lambda: _NO_KEYS)
-    values: Floats = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.values = np.empty((0, self.columns))
-
-    def add(self, keys: Ints, values: Floats) -> None:
-        """Add increments, keys ascending and unique. Arrays read earlier stay as they were."""
-        place = np.searchsorted(self.keys, keys)
-        known = np.zeros(len(keys), np.bool_)
-        inside = place < len(self.keys)
-        known[inside] = self.keys[place[inside]] == keys[inside]
-        summed = self.values.copy()
-        summed[place[known]] += values[known]
-        if known.all():
-            self.values = summed
-            return
-        fresh = ~known
-        self.keys = np.insert(self.keys, place[fresh], keys[fresh])
-        self.values = np.insert(summed, place[fresh], values[fresh], axis=0)
-
-    def put(self, keys: Ints, values: Floats) -> None:
-        """Replace rows, keys ascending and unique; a row of NaN goes."""
-        fresh = keys[~np.isin(keys, self.keys)]
-        self.add(fresh, np.zeros((len(fresh), self.columns)))
-        self.values = self.values.copy()
-        self.values[np.searchsorted(self.keys, keys)] = values
-        self.keep(np.logical_not(np.isnan(self.values)).max(axis=1, initial=False))
-
-    def keep(self, rows: Bools) -> None:
-        """Let the other rows go."""
-        self.keys, self.values = self.keys[rows], self.values[rows]
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """A slot of a table that is complete: its sums, and the cells of the sketch that rolls up with it."""
-
-    table: str
-    slot: int
-    sums: Sums
-    cells: Cells
-
-
-class Follower(Protocol):
-    """Looks at the slots of a table as they close, in order, and remembers what it likes. Plain values, by part."""
-
-    name: str
-    """Its own."""
-    table: str
-    """The table that it follows."""
-
-    def close(self, slot: int, sums: Sums) -> None:
-        """Take a slot that has closed; one without any row never does."""
-
-    def save(self) -> Mapping[str, Any]:
-        """Everything by part, so that what did not change is equal to what it was."""
-
-    def load(self, parts: Mapping[str, Any]) -> None:
-        """Take over what `save` gave."""
 
 
 class Totals:
@@ -218,7 +150,7 @@ class Totals:
         """(keys, sums) over all slots of a table that the clock has reached."""
         reached = math.floor(self.clock / table.slot_s)
         parts = [sums for slot, sums in sorted(self._slots[table.name].items()) if slot <= reached]
-        keys = np.concatenate([_NO_KEYS, *(part.keys for part in parts)])
+        keys = np.concatenate([NO_KEYS, *(part.keys for part in parts)])
         return gather(keys, np.concatenate([np.empty((0, len(table.columns))), *(part.values for part in parts)]))
 
     def lasting(self, sketch: Sketch) -> Cells:
