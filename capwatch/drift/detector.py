@@ -160,13 +160,13 @@ class Detector:
     def _direction(self, way: int, judged: Judged, ticks: Ticks, begin: int, end: int) -> list[Event]:
         assert self.model is not None  # noqa: S101 - only called with a model
         watched, frame = self.model.watched[way], judged.frame
-        totals = frame.n, frame.cost, frame.n * frame.expected
+        totals = frame.n, frame.cost, frame.n * frame.expected, frame.usual
         events: list[Event] = []
         row = begin
         while row < end:
             active = self.active.get(way)
             if active is not None:
-                taken, over = active.advance(frame.tick[row:end], *(part[row:end] for part in totals))
+                taken, over = active.advance(frame.tick[row:end], *(part[row:end] for part in totals[:3]))
                 row += taken
                 if over:
                     events.append(self._end(way, active, int(frame.tick[row - 1]) + 1, over))

@@ -39,6 +39,8 @@ class Frame:
     """float64[T]: replica-seconds."""
     expected: Floats
     """float64[T]: replica-seconds that the reference expects of a request."""
+    usual: Floats
+    """float64[T]: requests that the reference expects."""
 
     def __len__(self) -> int:
         return len(self.tick)
@@ -78,6 +80,7 @@ def dense(ticks: Ticks, reference: Reference, first: int, count: int, silence: F
         n=n,
         cost=cost,
         expected=expected,
+        usual=total[:, 0],
     )
 
 

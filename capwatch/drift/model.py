@@ -106,13 +106,13 @@ def fit(ticks: Ticks, settings: Settings) -> Model:
         *_out_of_sample(halves[0], late, chosen, (first, middle)),
         *_out_of_sample(halves[1], early, chosen, (middle, last)),
     ]
-    n, cost, expected = (np.concatenate([part[i] for part, _ in parts]) for i in range(3))
+    n, cost, expected, usual = (np.concatenate([part[i] for part, _ in parts]) for i in range(4))
     seen = _observed(n)
     watched = {}
     for way, some in chosen.items():
         found, gain = (np.concatenate([evidence[way][i] for _, evidence in parts])[seen] for i in range(2))
         levels = scale.fit(
-            Stretch(found, gain, n[seen], cost[seen], expected[seen]),
+            Stretch(found, gain, n[seen], cost[seen], expected[seen], usual[seen]),
             np.log(bank.priors(some)),
             bank.peers(some, reference),
             noise=reference.spread_cost["cost"],
@@ -140,7 +140,7 @@ def _together(one: dict[str, dict[str, Floats]], other: dict[str, dict[str, Floa
 
 def _out_of_sample(
     judged: Ticks, reference: Reference, chosen: dict[int, tuple[Channel, ...]], span: tuple[int, int]
-) -> list[tuple[tuple[Floats, Floats, Floats], dict[int, tuple[Floats, Floats]]]]:
+) -> list[tuple[tuple[Floats, ...], dict[int, tuple[Floats, Floats]]]]:
     """Evidence of one half by what the other has taught, piece by piece."""
     layout = reference.layout
     slots = len(layout.owners)
@@ -151,5 +151,5 @@ def _out_of_sample(
             way: tuple(part.astype(np.float32) for part in bank.evidence(frame, reference, some))
             for way, some in chosen.items()
         }
-        parts.append(((frame.n, frame.cost, frame.n * frame.expected), found))
+        parts.append(((frame.n, frame.cost, frame.n * frame.expected, frame.usual), found))
     return parts  # type: ignore[return-value]

@@ -23,14 +23,16 @@ MONTH: Final = 28 * 48
 """Half hours of four weeks."""
 TAIL: Final = 0.1
 """The tail is what the highest tenth of the half hours is made of."""
-LEAST_SLOPE: Final = 0.75
-"""A sum of log-likelihood ratios falls off as e^−S (Wald 1945); the cap on ticks makes that a little steeper."""
+LEAST_SLOPE: Final = 1.0
+"""A sum of log-likelihood ratios falls off no faster than e^−S (Wald 1945), whatever a few weeks seem to show."""
 CAP: Final = 1 / 4.6
 """No tick brings an alarm nearer by more than this part of its level: a burst of 20 s touches three ticks."""
 SURE: Final = 1.0
 """Standard deviations of chance by which the change of cost exceeds the minimum effect."""
 LEAST_REQUESTS: Final = 50.0
 """Requests since the change point without which nothing is claimed."""
+CROWD: Final = 3.0
+"""Times the usual requests from which on a tick may add less than the cap, in proportion: a crowd is no change."""
 _ROUNDS: Final = 4
 """The cap changes the tail and the tail the cap; they settle within a few rounds."""
 
@@ -118,6 +120,8 @@ class Stretch(NamedTuple):
     """float64[T]: replica-seconds."""
     expected: Floats
     """float64[T]: the replica-seconds that were expected of these requests."""
+    usual: Floats
+    """float64[T]: requests that the hour usually brings."""
 
 
 class Window(NamedTuple):
@@ -151,11 +155,11 @@ def fit(
     found = scale.damped(history.found, trailing(history.n))
     totals = (history.n, way * (history.cost - history.expected), history.expected)
     running = Window(*(_running(part) for part in (*totals, np.zeros(0))))
-    cap = np.full(channels, np.inf)
+    cap, crowd = np.full(channels, np.inf), np.maximum(1e-3, crowded(history.n, history.usual))
     for _ in range(_ROUNDS):
         both = []
         for a in range(channels):
-            sums = cusum(np.minimum(found[:, a], cap[a]))
+            sums = cusum(np.minimum(found[:, a], cap[a] * crowd))
             counts = _credible_at(sums, running._replace(gain=_running(way * history.gain[:, a])), noise, effect)
             both.append((_maxima(sums), _maxima(np.where(counts, sums, 0.0))))
         maxima, gated = (np.stack(parts, axis=1) for parts in zip(*both, strict=True))
@@ -176,6 +180,11 @@ def _like_peers(start: Floats, slope: Floats, peers: Sequence[str]) -> tuple[Flo
         start[mine] = np.maximum(start[mine], np.median(start[mine]))
         slope[mine] = np.maximum(slope[mine], np.median(slope[mine]))
     return start, slope
+
+
+def crowded(n: Floats, usual: Floats) -> Floats:
+    """Part of the cap that each tick may add: float64[T]."""
+    return np.asarray(np.minimum(1.0, CROWD * usual / np.maximum(n, 1.0)))
 
 
 def trailing(n: Floats, before: Floats | None = None) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from capwatch.drift.model import Watched
-from capwatch.drift.scale import Stretch, Window, credible, trailing
+from capwatch.drift.scale import Stretch, Window, credible, crowded, trailing
 from capwatch.record import Floats, Ints
 
 
@@ -51,7 +51,8 @@ class Watch:
             (row of the alarm or None, its channel, the score of every row up to there).
         """
         scale = watched.scale
-        steps = np.minimum(scale.damped(stretch.found, trailing(stretch.n, before)), scale.cap)
+        cap = scale.cap * crowded(stretch.n, stretch.usual)[:, None]
+        steps = np.minimum(scale.damped(stretch.found, trailing(stretch.n, before)), cap)
         total = self.sums + np.cumsum(steps, axis=0)
         sums = total - np.minimum(0.0, np.minimum.accumulate(total, axis=0))
         row = np.arange(1, len(steps) + 1)[:, None]

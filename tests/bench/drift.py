@@ -24,7 +24,7 @@ from .drifts.protocol import Bench, Trial, span, with_cron
 from .drifts.rivals import RIVALS, Series, Tuned, delay, river
 from .drifts.traffic import DRIFTS, HOUR, QUIET, Background, Drift, background
 
-SEED = 20261130
+SEED = 20261201
 KINDS = {
     "prompts": "prompt",
     "output": "output",
