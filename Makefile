@@ -60,7 +60,7 @@ fuzz: .venv/.stamp ## atheris on what reads bytes, a minute by default: make fuz
 	@$(BIN)/python -m tests.fuzz $(or $(TARGET),jsonl) -max_total_time=$(or $(SECONDS),60) -artifact_prefix=.hypothesis/
 
 drift: .venv/.stamp ## silence, delays and rivals of the drift detector on made-up weeks, an hour
-	@$(BIN)/python -m tests.bench.drift --rivals --cron
+	@$(BIN)/python -m tests.bench.drift --rivals --cron --real
 
 engine: .venv/.stamp ## real vLLM, LiteLLM proxy and llama.cpp against what capwatch reads, 10 minutes; environments of 4 GB
 	@$(BIN)/python -m tests.end_to_end.engine

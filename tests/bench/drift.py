@@ -19,6 +19,7 @@ import numpy as np
 
 from capwatch.drift.event import EFFECTS, Event
 
+from .drifts import real
 from .drifts.bound import requests_to_alarm
 from .drifts.protocol import Bench, Trial, span, with_cron
 from .drifts.rivals import RIVALS, Series, Tuned, delay, river
@@ -47,8 +48,13 @@ def main() -> None:
     """Run the evaluation and write its tables."""
     options = _options()
     folder, begun, found = Path(options.folder), time.time(), []
-    for name in options.backgrounds.split(","):
+    for name in filter(None, options.backgrounds.split(",")):
         for line in evaluate(site(name, options.rate), options, folder):
+            print(line, flush=True)
+            found.append(line)
+    if options.real:
+        print("\n## ServeGen m-large, two real weeks\n")
+        for line in real.evaluate(options.trials, options.seed):
             print(line, flush=True)
             found.append(line)
     found.append(f"\n{time.time() - begun:.0f} s of wall clock, seed {options.seed}")
@@ -139,6 +145,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--folder", default=f"{gettempdir()}/capwatch-drift", help="keeps the made-up traffic")
     parser.add_argument("--rivals", action="store_true")
     parser.add_argument("--cron", action="store_true")
+    parser.add_argument("--real", action="store_true", help="also two real weeks by client")
     parser.add_argument("--out", help="also write the tables there")
     return parser.parse_args()
 
