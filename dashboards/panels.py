@@ -158,7 +158,7 @@ def number(
         "textMode": "name" if names else "auto",
         "wideLayout": True,
     }
-    return Panel("stat", title, says, queries, unit, width, 4, ignores, options, defaults)
+    return Panel("stat", title, says, queries, unit, width, 3, ignores, options, defaults)
 
 
 def bars(

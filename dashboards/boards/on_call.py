@@ -26,6 +26,7 @@ changed = Row(
             steps=((None, GREEN), (1, RED)),
             words={"0": "no", "1": "yes"},
             empty="no detector",
+            width=8,
         ),
         number(
             "How much dearer is a request?",
@@ -34,6 +35,7 @@ changed = Row(
             unit="percentunit",
             steps=((None, GREEN), (0.04, AMBER), (0.15, RED)),
             empty="no reference",
+            width=8,
         ),
         number(
             "And how much did the request rate change?",
@@ -41,6 +43,7 @@ changed = Row(
             Query(most("capwatch_drift_request_rate_change_ratio"), "{{pool}}"),
             unit="percentunit",
             empty="no reference",
+            width=8,
         ),
         number(
             "Composition or queueing?",
@@ -49,6 +52,7 @@ changed = Row(
             Query(f"{most('capwatch_drift_verdict', 'pool, verdict')} == 1", "{{verdict}}"),
             names=True,
             empty="no drift",
+            width=8,
         ),
         number(
             "Since when?",
@@ -56,12 +60,14 @@ changed = Row(
             Query(f"{least('capwatch_drift_started_timestamp_seconds')} * 1000", "{{pool}}"),
             unit="dateTimeAsIso",
             empty="no drift",
+            width=8,
         ),
         number(
             "How many replicas are to spare?",
             "Beyond what the present load needs at the target utilisation. Below 0 the target does not hold.",
             Query(least('capwatch_headroom_replicas{failure="none"}'), "{{pool}}"),
             steps=((None, RED), (0, AMBER), (1, GREEN)),
+            width=8,
         ),
         bars(
             "Who made requests dearer, and how?",

@@ -20,15 +20,18 @@ from capwatch.demo.workload import REPLICAS
 from capwatch.metrics import NOT_YET
 from dashboards import build, promql
 from tests.dashboards import traffic
-from tests.dashboards.linter import panels
+from tests.dashboards.linter import Json, panels
+from tests.end_to_end.prometheus import Prometheus
 from tests.gpus.stub import Stub, compiled
 
 HERE = Path(__file__).parent
 EMPTY: dict[str, str] = yaml.safe_load((HERE / "empty.yml").read_text()) or {}
 """Reasons why a panel has nothing to show on this traffic."""
 MACROS: Final = {"$__rate_interval": "4m", "$__range": "30m"}
-SPAN_S: Final = 25 * 60.0
-"""What is looked at: the replay but for its beginning, in which no rate is known."""
+TO: Final = traffic.END - 5
+FROM: Final = traffic.SHOWN + 300
+"""What is looked at: what is shown, but for its beginning, in which no rate is known."""
+BOARDS: Final[dict[str, Json]] = {name: json.loads(content) for name, content in build.documents().items()}
 ANY: Final = re.compile(r'=~"\$\w+"')
 
 needs_prometheus = pytest.mark.skipif(
@@ -38,21 +41,34 @@ needs_prometheus = pytest.mark.skipif(
 
 @dataclass(frozen=True)
 class Answer:
-    """What one expression of a panel gave."""
+    """What one expression of a panel gave, as the API tells it."""
 
     where: str
-    expression: str
-    legend: str
+    panel: Json
+    target: Json
     faults: tuple[str, ...]
-    series: tuple[dict[str, str], ...]
-    """Labels of the series that have a number."""
-    last: tuple[float, ...]
-    """The last value of each in the replay, whatever it is."""
+    replayed: tuple[Json, ...]
+    present: tuple[Json, ...]
+
+    @property
+    def series(self) -> tuple[Json, ...]:
+        """The series that have a number: of the replay, or where it has none, of the daemon."""
+        return numbers(self.replayed) or numbers(self.present)
+
+    @property
+    def legend(self) -> str:
+        """The template of names."""
+        return str(self.target["legendFormat"])
+
+
+def numbers(series: tuple[Json, ...]) -> tuple[Json, ...]:
+    """Those with a value."""
+    return tuple(one for one in series if any(value != "NaN" for _, value in one["values"]))
 
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Answer]]:
-    """All expressions, asked of the replayed half hour and of the present minute."""
+    """All expressions, asked of the replayed half hour and of the present moment."""
     pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
     folder = tmp_path_factory.mktemp("traffic")
     library = compiled(folder)
@@ -62,28 +78,25 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Answer]]:
         stub.xid(index, 31)
     environment = {**os.environ, "LD_LIBRARY_PATH": str(library.parent), "NVML_STUB": str(stub.path)}
     with traffic.filled(traffic.write(folder), environment) as server:
-        asked = [
-            (f"{board['uid']}: {panel['title']}", panel, target)
-            for board in map(json.loads, build.documents().values())
+        yield [
+            answer(server, f"{board['uid']}: {panel['title']}", panel, target)
+            for board in BOARDS.values()
             for panel in panels(board)
             for target in panel.get("targets", [])
         ]
-        yield [answer(server, where, panel, target) for where, panel, target in asked]
 
 
-def answer(server: Any, where: str, panel: dict[str, Any], target: dict[str, Any]) -> Answer:
+def answer(server: Prometheus, where: str, panel: Json, target: Json) -> Answer:
     """Ask as Grafana does with everything chosen: a range for lines, the last moment for the rest."""
     expression = ANY.sub('=~".+"', target["expr"])
     for macro, value in MACROS.items():
         expression = expression.replace(macro, value)
-    faults, series, last = [], [], []
-    for end, step in ((traffic.END - 5, 60.0), (time.time(), 1.0)):
-        span = {60.0: SPAN_S, 1.0: 3.0}[step] if panel["type"] == "timeseries" else 0.0
-        fault, found = server.answer(expression, end - span, end, step)
-        faults += [fault] if fault else []
-        last += [float(one["values"][-1][1]) for one in found if end < time.time() - 60]
-        series += [one["metric"] for one in found if any(value != "NaN" for _, value in one["values"])]
-    return Answer(where, expression, target["legendFormat"], tuple(faults), tuple(series), tuple(last))
+    lines = panel["type"] == "timeseries"
+    fault, replayed = server.answer(expression, FROM if lines else TO, TO, traffic.STEP / 2)
+    now = time.time()
+    another, present = server.answer(expression, now - 3 if lines else now, now, 1)
+    faults = tuple(dict.fromkeys(filter(None, (fault, another))))
+    return Answer(where, panel, target, faults, tuple(replayed), tuple(present))
 
 
 def read(expression: str) -> set[Any]:
@@ -94,14 +107,14 @@ def read(expression: str) -> set[Any]:
 @needs_prometheus
 def test_no_expression_fails(answers: list[Answer]) -> None:
     """Prometheus refuses none and warns of none."""
-    assert [(one.where, one.expression, one.faults) for one in answers if one.faults] == []
+    assert [(one.where, one.target["expr"], one.faults) for one in answers if one.faults] == []
 
 
 @needs_prometheus
 def test_panels_have_something_to_show(answers: list[Answer]) -> None:
     """A panel of which no expression finds a number has its reason written down, or waits for what nothing measures."""
     shown = {one.where for one in answers if one.series}
-    waiting = {one.where for one in answers if read(one.expression) & NOT_YET}
+    waiting = {one.where for one in answers if read(one.target["expr"]) & NOT_YET}
     assert sorted({one.where for one in answers} - shown - waiting - EMPTY.keys()) == []
 
 
@@ -121,7 +134,7 @@ def test_legends_name_labels_that_are_there(answers: list[Answer]) -> None:
         (one.where, one.legend, label)
         for one in answers
         for label in re.findall(r"\{\{(\w+)\}\}", one.legend)
-        if one.series and not any(label in labels for labels in one.series)
+        if one.series and not any(label in found["metric"] for found in one.series)
     ]
     assert missing == []
 
@@ -129,7 +142,11 @@ def test_legends_name_labels_that_are_there(answers: list[Answer]) -> None:
 @needs_prometheus
 def test_the_knee_is_the_queue_formula_s(answers: list[Answer]) -> None:
     """From 80 % on the bars grow as the mean wait of Erlang C does, within a tenth; rate and variability cancel out."""
-    bars = {one.legend: one.last[0] for one in answers if one.where.endswith("Where on the knee are we?")}
+    bars = {
+        one.legend: float(one.series[0]["values"][0][1])
+        for one in answers
+        if one.where.endswith("Where on the knee are we?")
+    }
     first = bars["{{pool}} at 80 %"]
     for percent in (85, 90, 95):
         waits = [queueing.mean_wait(REPLICAS, used * REPLICAS, 1.0) for used in (percent / 100, 0.8)]

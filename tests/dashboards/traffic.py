@@ -13,7 +13,7 @@ import random
 import re
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -30,10 +30,15 @@ from tests.end_to_end.programs.process import free_port, program, until
 from tests.end_to_end.prometheus import Prometheus, prometheus
 
 BEGIN: Final = 1_767_225_600.0
-LENGTH: Final = 1800.0
+LENGTH: Final = 5400.0
+"""Over an hour before the change, so that the drift detector knows what is usual."""
+CHANGE: Final = BEGIN + LENGTH - 900.0
 END: Final = BEGIN + LENGTH
+SHOWN: Final = END - 1800.0
+"""From here on Prometheus has it."""
 STEP: Final = 60
 SEED: Final = 11
+SAMPLE: Final = re.compile(r"(\w+)(?:\{(.*)\})? (\S+ \S+\n)", re.DOTALL)
 EDGE: Final = "edge.jsonl"
 SETTINGS: Final[dict[str, Any]] = {
     "budgets": {"acme": {"rate": 0.05, "burst": 1}},
@@ -54,7 +59,7 @@ def write(folder: Path) -> Path:
     """Write the logs and their configuration, whose path is returned."""
     scene = Scene(folder)
     scene.set_up("127.0.0.1:0")
-    simulation = Simulation("new-tenant", SEED, BEGIN, LENGTH / 2)
+    simulation = Simulation("new-tenant", SEED, BEGIN, CHANGE - BEGIN)
     writers = Writers(scene.gateway, scene.engines, seed=SEED, max_bytes=1 << 26, kept=9)
     writers.begin(BEGIN)
     for at in np.arange(BEGIN + 10, END + 1, 10).tolist():
@@ -93,7 +98,11 @@ def edge() -> Iterator[str]:
             "uncapped": chance.random() < 0.3,
         }
         if outcome != "rate_limited" and chance.random() < 0.9:
-            row |= {"prompt_tokens": chance.randrange(200, 4000), "cached_tokens": 150, "output_tokens": 80}
+            row |= {
+                "prompt_tokens": chance.randrange(200, 4000) * (3 if BEGIN + second > CHANGE else 1),
+                "cached_tokens": 150,
+                "output_tokens": 80,
+            }
         if second % 300 == 299:
             row["finished_at"] -= 400.0
         line = json.dumps(row)
@@ -105,29 +114,33 @@ def edge() -> Iterator[str]:
 
 
 def backfill(configuration: Path, blocks: Path) -> None:
-    """Replay the logs into blocks, with the labels that a scrape would give."""
+    """Replay the logs, and make blocks of what is shown."""
     folder = configuration.parent
-    printed("replay", "--config.file", configuration, "--openmetrics-out", "out.om", "--step", f"{STEP}s", cwd=folder)
-    scraped = 'job="capwatch",instance="replayed:10077"'
-    text = re.sub(
-        r"^(capwatch_\w+)(?:\{| )", lambda found: labelled(found, scraped), (folder / "out.om").read_text(), flags=re.M
-    )
-    (folder / "out.om").write_text(text)
-    command = [
+    printed("replay", "--config.file", configuration, "--openmetrics-out", "all.om", "--step", f"{STEP}s", cwd=folder)
+    with (folder / "all.om").open() as told, (folder / "shown.om").open("w") as kept:
+        kept.writelines(scraped(told))
+    made = [
         "promtool",
         "tsdb",
         "create-blocks-from",
         "openmetrics",
         "--max-block-duration=256h",
-        "out.om",
+        "shown.om",
         str(blocks),
     ]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    subprocess.run(made, cwd=folder, check=True, capture_output=True)
 
 
-def labelled(found: re.Match[str], scraped: str) -> str:
-    """The beginning of a sample's line with more labels."""
-    return f"{found[1]}{{{scraped}," if found[0].endswith("{") else f"{found[1]}{{{scraped}}} "
+def scraped(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of an exposition from when it is shown, with the labels that a scrape gives."""
+    for line in lines:
+        if line.startswith("#"):
+            yield line
+        elif float(line.rsplit(" ", 1)[1]) >= SHOWN:
+            found = SAMPLE.fullmatch(line)
+            assert found is not None, line
+            name, own, rest = found.groups()
+            yield f'{name}{{job="capwatch",instance="replayed:10077"{"," + own if own else ""}}} {rest}'
 
 
 @contextmanager
