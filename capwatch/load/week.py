@@ -76,7 +76,9 @@ class Week:
             if pool is None:
                 pool = self._pools[number] = Pool(hour, place, np.zeros((2, HOUR)), place)
             self._turn(pool, hour)
-            pool.filling[:, place] = values[0], values[2]
+            pool.filling[:, place] = values[[0, 2]].astype(
+                np.float32
+            )  # as `save` keeps them: a restart changes nothing
             pool.upto = place + 1
 
     def _turn(self, pool: Pool, hour: int) -> None:
