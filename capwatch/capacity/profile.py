@@ -111,6 +111,11 @@ def arrivals(started: Floats, since: float, until: float, notes: dict[str, str])
     (8.0, 8.0, 0.0, 0.0, 'steady')
     """
     counts = np.bincount((started - since).astype(np.int64), minlength=int(until - since)).astype(np.float64)
+    return arrivals_of(counts, since, gap_cv2(started, counts, notes), notes)
+
+
+def arrivals_of(counts: Floats, since: float, cv2: float | None, notes: dict[str, str]) -> dict[str, object]:
+    """The same of counts of single seconds from ``since`` on, at least one, whose Ca² is known or not."""
     windows = counts[: len(counts) // COARSE_S * COARSE_S].reshape(-1, COARSE_S).sum(axis=1) / COARSE_S
     found = bursts(counts)
     assert found is not None  # noqa: S101 - a window has seconds
@@ -124,7 +129,7 @@ def arrivals(started: Floats, since: float, until: float, notes: dict[str, str])
         "p99_1s_to_median": found.p99_to_usual,
         "longest_burst_s": found.longest_s,
         "max_ramp_rps": found.max_ramp,
-        "cv2": gap_cv2(started, counts, notes),
+        "cv2": cv2,
         "pattern": pattern(counts, since),
     }
 
@@ -174,7 +179,14 @@ def distribution(values: Floats, name: str, notes: dict[str, str]) -> dict[str, 
         notes[name] = "the log does not tell it"
         return None
     p50, p95, p99 = (quantile(told, q) for q in (0.5, 0.95, 0.99))
-    mean = float(told.mean())
+    return distribution_of(float(told.mean()), (p50, p95, p99, float(told.max())), name, notes)
+
+
+def distribution_of(
+    mean: float, told: tuple[float, float, float, float], name: str, notes: dict[str, str]
+) -> dict[str, float | None]:
+    """The same of a mean and p50, p95, p99 and the largest."""
+    p50, p95, p99, most = told
     sigma = lengths.sigma(mean, p50)
     misfit = None if sigma is None else lengths.misfit(lengths.quantile(p50, sigma, 0.99), p99)
     if misfit is None:
@@ -182,7 +194,7 @@ def distribution(values: Floats, name: str, notes: dict[str, str]) -> dict[str, 
     elif abs(misfit) > lengths.MISFIT:
         notes[f"{name}.fit_error"] = f"a lognormal's p99 is {misfit:+.0%} off: the lengths are none; use the quantiles"
     return {
-        "mean": mean, "p50": p50, "p95": p95, "p99": p99, "max": float(told.max()),
+        "mean": mean, "p50": p50, "p95": p95, "p99": p99, "max": most,
         "lognormal_sigma": sigma, "fit_error": misfit,
     }  # fmt: skip
 
