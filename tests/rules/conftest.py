@@ -1,4 +1,4 @@
-"""Quiet traffic is simulated and replayed once for all tests that run the rules on it."""
+"""Traffic is simulated and replayed once for all tests that run the rules on it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ LENGTH_S = 2400.0
 
 
 @dataclass(frozen=True)
-class Quiet:
-    """A log of quiet traffic that ends at `end` (s, epoch), as OpenMetrics."""
+class Simulated:
+    """Simulated requests and their log, which ends at `end` (s, epoch), as OpenMetrics."""
 
     end: float
     rows: Rows
@@ -30,10 +30,21 @@ class Quiet:
         return self.end - STEP
 
 
-@pytest.fixture(scope="session")
-def quiet(tmp_path_factory: pytest.TempPathFactory) -> Quiet:
-    """Forty minutes up to now, since rules are evaluated now."""
+def simulated(folder: Path, scenario: str) -> Simulated:
+    """Forty minutes up to now, since a real server evaluates its rules now."""
     if not (shutil.which("promtool") and shutil.which("prometheus")):
         pytest.skip("prometheus is not installed")
     end = time.time() // STEP * STEP
-    return Quiet(end, *replayed(tmp_path_factory.mktemp("quiet"), end, LENGTH_S))
+    return Simulated(end, *replayed(folder, end, LENGTH_S, scenario))
+
+
+@pytest.fixture(scope="session")
+def quiet(tmp_path_factory: pytest.TempPathFactory) -> Simulated:
+    """Traffic in which nothing changes."""
+    return simulated(tmp_path_factory.mktemp("quiet"), "quiet")
+
+
+@pytest.fixture(scope="session")
+def new_tenant(tmp_path_factory: pytest.TempPathFactory) -> Simulated:
+    """A new tenant comes after ten minutes, at the same request rate: a fifth and more of work for each request."""
+    return simulated(tmp_path_factory.mktemp("new-tenant"), "new-tenant")

@@ -17,7 +17,7 @@ from capwatch.demo import truth
 from capwatch.demo.draw import Rows
 from tests.end_to_end.prometheus import Prometheus, prometheus
 
-from .conftest import Quiet
+from .conftest import Simulated
 from .rulebook import ALERTS, FILES, RECORDED, RULES, names, queries
 from .traffic import INSTANCE, JOB, samples
 
@@ -65,7 +65,7 @@ def configuration(folder: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def evaluated(quiet: Quiet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evaluated]:
+def evaluated(quiet: Simulated, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evaluated]:
     """Blocks by promtool, with the series that only a scrape adds; the server is asked once all rules have run."""
     folder, blocks = tmp_path_factory.mktemp("rules"), tmp_path_factory.mktemp("blocks")
     text = "".join(f"{series} {value} {at:.3f}\n" for series, at, value in samples(quiet.openmetrics))
@@ -133,13 +133,13 @@ def test_runbook_queries_find_something(evaluated: Evaluated) -> None:
 
 
 @pytest.fixture(scope="module")
-def recent(quiet: Quiet) -> Rows:
+def recent(quiet: Simulated) -> Rows:
     """What really ended in five minutes up to the last step and had a replica."""
     rows = quiet.rows.take((quiet.rows.ended > quiet.last - 300) & (quiet.rows.ended <= quiet.last))
     return rows.take(~np.isnan(truth.cost(rows)))
 
 
-def test_cost_and_utilisation_are_true(evaluated: Evaluated, quiet: Quiet, recent: Rows) -> None:
+def test_cost_and_utilisation_are_true(evaluated: Evaluated, quiet: Simulated, recent: Rows) -> None:
     """They are those of the simulated tokens: the windows begin and end with a sample, so nothing is extrapolated."""
     meant = {"cost_per_request": float(truth.cost(recent).mean()), "utilisation": truth.utilisation(recent, 300)}
     for name, value in meant.items():
@@ -147,7 +147,7 @@ def test_cost_and_utilisation_are_true(evaluated: Evaluated, quiet: Quiet, recen
         assert got[POOL] == pytest.approx(value, rel=1e-6), name
 
 
-def test_percentiles_are_true(evaluated: Evaluated, quiet: Quiet, recent: Rows) -> None:
+def test_percentiles_are_true(evaluated: Evaluated, quiet: Simulated, recent: Rows) -> None:
     """The p95 is the one of the requests themselves, up to the width of a bucket (2^(1/4))."""
     got = evaluated.server.query(whole("pool:capwatch_duration_seconds:p95_rate5m"), quiet.last)
     ratio = got[POOL] / float(np.quantile(recent.ended - recent.arrived, 0.95))

@@ -1,7 +1,7 @@
 """Debian's promtool on the rules: they are well-formed, their unit tests pass, and would fail if a rule were broken.
 
 An alert's unit tests run on the rules that it rests on and no others, an eighth of the time: 150 cases, some of a week.
-As they stand they run on all of them (`promtool test rules rules/tests/*.yml`); so does `test_quiet`.
+As they stand they run on all of them (`promtool test rules rules/tests/*.yml`); so does `test_simulated`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Simulated quiet traffic as OpenMetrics with record time: what the rules are run on when they are not unit-tested."""
+"""Simulated traffic as OpenMetrics with record time: what the rules are run on when they are not unit-tested."""
 
 from __future__ import annotations
 
@@ -35,11 +35,14 @@ def families() -> tuple[str, ...]:
     )
 
 
-def replayed(folder: Path, end: float, length: float) -> tuple[Rows, Path]:
-    """`length` seconds of the demo's quiet scenario up to `end` (s, epoch): the requests, and their logs replayed."""
+def replayed(folder: Path, end: float, length: float, scenario: str = "quiet") -> tuple[Rows, Path]:
+    """`length` seconds of a scenario of the demo up to `end` (s, epoch): the requests, and their logs replayed.
+
+    What changes in the scenario changes after a quarter of the time.
+    """
     scene = Scene(folder)
     scene.set_up("127.0.0.1:0")
-    simulation = Simulation("quiet", 11, end - length, length)
+    simulation = Simulation(scenario, 11, end - length, length / 4)
     writers = Writers(scene.gateway, scene.engines, seed=11, max_bytes=1 << 30, kept=9)
     writers.begin(end - length)
     parts = []
