@@ -28,7 +28,7 @@ demo: .venv/.runtime ## the product at work on made-up traffic; more by: make de
 test: .venv/.stamp ## every test; as root missing Debian packages are installed, otherwise their tests are skipped with a word
 	@bash tests/prepare debian
 	@bash tests/prepare npm
-	@$(BIN)/pytest -n $(WORKERS) --dist loadfile
+	@$(BIN)/pytest -rs -n $(WORKERS) --dist loadfile
 
 check: lint test ## lint, then test: what CI runs
 
@@ -44,9 +44,9 @@ format: .venv/.stamp ## put the code in its one form
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/ruff check --quiet --fix .
 
-faults: .venv/.stamp ## the long form of kills, rotations and refusals, some minutes; alone on the machine
+faults: .venv/.stamp ## every mishap with three seeds, from rotations to power cuts; 40 minutes, alone on the machine
 	@bash tests/prepare debian
-	@CAPWATCH_FAULTS=1 $(BIN)/pytest tests/end_to_end/faults tests/tail/test_model.py
+	@CAPWATCH_FAULTS=1 $(BIN)/pytest -rs tests/end_to_end/faults tests/tail/test_model.py
 
 bench: .venv/.stamp ## speed against mtail over a million lines, some minutes; alone on the machine
 	@bash tests/prepare debian
