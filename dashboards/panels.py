@@ -140,6 +140,7 @@ def number(
     words: Mapping[str, str] | None = None,
     empty: str = "-",
     width: int = 4,
+    height: int = 3,
     ignores: tuple[str, ...] = (),
 ) -> Panel:
     """The value now, in large. ``names``: the series' name is the answer; ``words`` for values; ``empty`` for none."""
@@ -158,7 +159,7 @@ def number(
         "textMode": "name" if names else "auto",
         "wideLayout": True,
     }
-    return Panel("stat", title, says, queries, unit, width, 3, ignores, options, defaults)
+    return Panel("stat", title, says, queries, unit, width, height, ignores, options, defaults)
 
 
 def bars(

@@ -93,6 +93,7 @@ promises = Row(
             Query(least("capwatch_headroom_replicas", "pool, failure"), "{{pool}} {{failure}} fails"),
             steps=((None, RED), (0, AMBER), (1, GREEN)),
             width=8,
+            height=8,
         ),
         lines(
             "How did headroom change?",
@@ -197,6 +198,8 @@ limits = Row(
             unit="percentunit",
             steps=((None, RED), (0, AMBER), (0.2, GREEN)),
             empty="no quota",
+            width=5,
+            height=8,
         ),
         number(
             "When is the quota used up?",
@@ -205,6 +208,8 @@ limits = Row(
             unit="s",
             steps=((None, RED), (3600, AMBER), (86400, GREEN)),
             empty="no quota",
+            width=5,
+            height=8,
         ),
         number(
             "Are budgets promised twice?",
@@ -213,6 +218,8 @@ limits = Row(
             unit="percentunit",
             steps=((None, GREEN), (1, AMBER)),
             empty="no budgets",
+            width=6,
+            height=8,
         ),
     ),
 )
@@ -268,6 +275,7 @@ ground = Row(
             steps=((None, AMBER), (1, GREY)),
             words={"0": "no", "1": "yes"},
             width=12,
+            height=8,
         ),
     ),
 )

@@ -117,6 +117,7 @@ causes = Row(
             unit="dateTimeAsIso",
             empty="no drift",
             width=8,
+            height=8,
         ),
         bars(
             "Which tenants did it?",

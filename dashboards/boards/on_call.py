@@ -184,6 +184,7 @@ memory = Row(
             steps=((None, RED), (600, AMBER), (3600, GREY)),
             empty="not growing",
             width=6,
+            height=8,
         ),
         lines(
             "How full is the KV cache?",

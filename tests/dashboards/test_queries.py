@@ -19,7 +19,7 @@ from capwatch.capacity import queueing
 from capwatch.demo.workload import REPLICAS
 from capwatch.metrics import NOT_YET
 from dashboards import build, promql
-from tests.dashboards import traffic
+from tests.dashboards import drawing, traffic
 from tests.dashboards.linter import Json, panels
 from tests.end_to_end.prometheus import Prometheus
 from tests.gpus.stub import Stub, compiled
@@ -32,6 +32,8 @@ TO: Final = traffic.END - 5
 FROM: Final = traffic.SHOWN + 300
 """What is looked at: what is shown, but for its beginning, in which no rate is known."""
 BOARDS: Final[dict[str, Json]] = {name: json.loads(content) for name, content in build.documents().items()}
+OUTPUT: Final = HERE.parent / "output" / "dashboards"
+"""Where the pictures are kept; not in git."""
 ANY: Final = re.compile(r'=~"\$\w+"')
 
 needs_prometheus = pytest.mark.skipif(
@@ -151,3 +153,39 @@ def test_the_knee_is_the_queue_formula_s(answers: list[Answer]) -> None:
     for percent in (85, 90, 95):
         waits = [queueing.mean_wait(REPLICAS, used * REPLICAS, 1.0) for used in (percent / 100, 0.8)]
         assert bars[f"{{{{pool}}}} at {percent} %"] / first == pytest.approx(waits[0] / waits[1], rel=0.1)
+
+
+@pytest.fixture(scope="module")
+def bundled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the page's script; skips without npm's packages or a browser."""
+    if not shutil.which("chromium"):
+        pytest.skip("chromium is not installed")
+    if not drawing.ESBUILD.exists():
+        pytest.skip("node_modules is not filled: bash tests/prepare npm")
+    folder = tmp_path_factory.mktemp("page")
+    drawing.bundle(folder)
+    return folder
+
+
+@needs_prometheus
+@pytest.mark.parametrize("name", sorted(BOARDS))
+def test_grafana_s_components_draw_it(answers: list[Answer], bundled: Path, name: str) -> None:
+    """Every panel with an answer is drawn by @grafana/ui: lines on a canvas, the rest as words; the picture is kept."""
+    board, given = BOARDS[name], dict[int, list[Json]]()
+    for one in answers:
+        if one.where.startswith(f"{board['uid']}: "):
+            given.setdefault(one.panel["id"], []).extend(drawing.series(one.series, one.target))
+    stem = Path(name).stem
+    drawn = drawing.draw(bundled, stem, board, given, (FROM, TO))
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    shutil.copy(bundled / f"{stem}.png", OUTPUT)
+    assert {title: one["failed"] for title, one in drawn.items() if one["failed"]} == {}
+    for panel in panels(board):
+        one = drawn[panel["title"]]
+        assert (one["state"] == "data") == (panel["type"] == "text" or bool(given[panel["id"]])), panel["title"]
+        if one["state"] == "data" and panel["type"] == "timeseries":
+            assert one["canvases"] > 0, panel["title"]
+            named = given[panel["id"]][0]["name"]
+            assert named in one["text"], panel["title"]
+        elif one["state"] == "data":
+            assert len(one["text"]) > len(panel["title"]), panel["title"]
