@@ -127,7 +127,7 @@ engines = Row(
 busy = Row(
     "Why GPU busy is not capacity",
     (
-        text("Why is there no alert on GPU busy?", "What the driver's utilisation measures.", BUSY),
+        text("Why is there no alert on GPU busy?", "What the driver's utilisation measures.", BUSY, width=12),
         lines(
             "What does GPU busy say, and what is used?",
             "The mean over the cards of each pool beside the utilisation of the pool. Where both agree, it is chance.",
@@ -138,12 +138,14 @@ busy = Row(
             ),
             Query(most("capwatch_utilisation_ratio"), "{{pool}} utilisation"),
             unit="percentunit",
+            width=6,
         ),
         lines(
             "And how does the wait follow?",
             "The wait bends up with utilisation. GPU busy is at its top long before.",
             Query(most("capwatch_expected_wait_seconds"), "{{pool}} expected wait"),
             unit="s",
+            width=6,
         ),
     ),
 )
@@ -165,6 +167,7 @@ gpus = Row(
             Query(least("capwatch_nvml_up", "instance"), "{{instance}}"),
             steps=((None, AMBER), (1, GREEN)),
             words={"0": "no", "1": "yes"},
+            height=9,
         ),
         number(
             "Are all cards read?",
@@ -172,6 +175,7 @@ gpus = Row(
             Query("count(capwatch_gpu_up == 0) or 0 * count(capwatch_gpu_up)", "not read"),
             steps=((None, GREEN), (1, RED)),
             empty="no GPU",
+            height=9,
         ),
         lines(
             "How much memory is taken?",

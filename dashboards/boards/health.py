@@ -14,7 +14,7 @@ now = Row(
             Query("count(up == 0) or 0 * count(up)", "down"),
             steps=((None, GREEN), (1, RED)),
             empty="no target",
-            width=3,
+            width=6,
         ),
         number(
             "How old is what is shown?",
@@ -22,14 +22,14 @@ now = Row(
             Query(f"time() - {least('capwatch_commit_timestamp_seconds', 'instance')}", "{{instance}}"),
             unit="s",
             steps=((None, GREEN), (30, AMBER), (120, RED)),
-            width=3,
+            width=6,
         ),
         number(
             "Can all sources be read?",
             "Sources that are down: missing files, permissions, an engine that does not answer.",
             Query("count(capwatch_source_up == 0) or 0 * count(capwatch_source_up)", "down"),
             steps=((None, GREEN), (1, RED)),
-            width=3,
+            width=6,
         ),
         number(
             "Is the configuration in force the one asked for?",
@@ -37,6 +37,7 @@ now = Row(
             Query(least("capwatch_config_last_reload_successful", "instance"), "{{instance}}"),
             steps=((None, RED), (1, GREEN)),
             words={"0": "no, the old one", "1": "yes"},
+            width=6,
         ),
         number(
             "Since when is this configuration in force?",
@@ -45,18 +46,20 @@ now = Row(
                 f"{least('capwatch_config_last_reload_success_timestamp_seconds', 'instance')} * 1000", "{{instance}}"
             ),
             unit="dateTimeAsIso",
+            width=8,
         ),
         number(
             "Did counting begin anew?",
             "Times that the state was moved aside, as corrupt or on request: totals before that are gone.",
             Query("sum by (reason) (capwatch_state_resets_total)", "{{reason}}"),
             steps=((None, GREEN), (1, AMBER)),
-            width=3,
+            width=8,
         ),
         number(
             "How many series are exposed?",
             "Bounded by limits.series; near it, names are summed up as other.",
             Query(most("capwatch_series", "instance"), "{{instance}}"),
+            width=8,
         ),
     ),
 )

@@ -11,7 +11,6 @@ REMEDIES = """
 5. **Shape of a replica**, parallelism, disaggregation (days).
 
 Rate flat and decode speed unchanged: it is no output story, look at the **prompt lengths** first.
-The whole chain is on *capacity*, causes on *drift*, who it is on *tenants and routes*.
 """
 COST = "capwatch_cost_replica_seconds_total"
 COSTED = "capwatch_route_prompt_tokens_count"

@@ -41,7 +41,8 @@ who = Row(
         table(
             "Which tenant takes how much, and what does it get?",
             "Means of the last interval, dearest first. A tenant whose share of cost is far above its share of requests"
-            " sends dear ones.",
+            " sends dear ones. Good is among judged requests: without an SLO only failures are judged, so it reads 0"
+            " %.",
             *beside("tenant"),
             sort="share of cost",
             ignores=PAIR,

@@ -50,10 +50,12 @@ function frame(panel: any, one: Series, index: number): DataFrame {
 }
 
 function Lines({ panel, told, width, height }: any) {
-  const timeRange: TimeRange = {
-    from: dateTime(page.from * 1000), to: dateTime(page.to * 1000),
-    raw: { from: dateTime(page.from * 1000), to: dateTime(page.to * 1000) },
-  };
+  // What only a running daemon tells lies after the replay: then its own seconds are the range.
+  const times: number[] = told.series.flatMap((one: Series) => one.values.map(([at]) => at));
+  const inside = times.some((at) => at >= page.from && at <= page.to);
+  const span = inside ? [page.from, page.to] : [Math.min(...times), Math.max(...times)];
+  const [from, to] = span.map((at) => dateTime(at * 1000));
+  const timeRange: TimeRange = { from, to, raw: { from, to } };
   const legend = { displayMode: LegendDisplayMode.List, placement: "bottom" as const, showLegend: true, calcs: [] };
   return (
     <TimeSeries
