@@ -153,7 +153,7 @@ def _event(known: Ticks, recent: Ticks, now: int, settings: Settings, names: Nam
         effects=found.effects,
         contributions=found.contributions,
         verdict=verdict(recent, reference, change, settings.minimum_effect),
-        rate_before=found.rate_before,
+        rate_before=float(known["n"].sum()) / ((first - int(known.tick[0])) * TICK_S),
         rate_after=found.rate_after,
         note="learning: less than three days of history",
     )

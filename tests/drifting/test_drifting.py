@@ -80,6 +80,11 @@ def test_a_new_tenant_is_named_while_the_history_is_short(drifted: Spine) -> Non
     assert "initech" in {dict(labels)["value"] for labels in named}
 
 
+def test_the_rate_beside_it_is_flat(drifted: Spine) -> None:
+    """2 requests/s before and after: the short history knows no hour of the day, so its mean is what was usual."""
+    assert drifted.value("drift_request_rate_change_ratio", pool="chat") == pytest.approx(0.0, abs=0.15)
+
+
 def test_effects_add_up_on_the_page(drifted: Spine) -> None:
     """Law 6: the effects are the change of the cost per request, at every scrape."""
     costs = {
