@@ -272,6 +272,6 @@ class Daemon:
         self._config = config
         self._note_settings()
         self._shown.reshape(pipeline.meters, frozenset(config.metrics.disable))
-        self._board.config = config
         self._board.config = self._wishes.config = config
+        self._shown.live.reload_ok, self._shown.live.reload_at = True, time.time()
         _log.info("configuration reloaded")
