@@ -147,7 +147,7 @@ def test_the_knee_is_the_queue_formula_s(answers: list[Answer]) -> None:
     bars = {
         one.legend: float(one.series[0]["values"][0][1])
         for one in answers
-        if one.where.endswith("Where on the knee are we?")
+        if one.where.endswith("Where on the knee are we?") and one.series  # no bar for now where it is overloaded
     }
     first = bars["{{pool}} at 80 %"]
     for percent in (85, 90, 95):
