@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -149,5 +150,5 @@ class Daemon:
         try:
             with urlopen(f"http://{self.address}{path}", timeout=PATIENCE_S) as answer:
                 return str(answer.read(), "utf-8")
-        except (URLError, ConnectionError, TimeoutError):
+        except (URLError, HTTPException, ConnectionError, TimeoutError):
             return None

@@ -122,12 +122,13 @@ class Ledger:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
+            begun = time.monotonic()
             page = self._page()
             if page is None:
                 time.sleep(SCRAPE_S / 10)
                 continue
             self.judge(parsed(page))
-            time.sleep(SCRAPE_S)
+            time.sleep(max(SCRAPE_S, time.monotonic() - begun))  # on a slow machine not all of it goes into looking
 
     def judge(self, found: Samples) -> None:
         """Look at one page."""

@@ -6,6 +6,7 @@ A quick one is part of the representative third that runs with all tests.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from .lines import (
     bom,
@@ -119,8 +120,10 @@ LINES = (
     Scenario("lines of 2 MiB among them", (rename,) * 2, wrap=long_lines),
 )
 _TURNS = interleaved((rename,) * 4, (kill,) * 2)
+_SLOWER: Any = {"lines": 6000, "rate": 1500.0}
+"""Wrapping costs the writer more than the reader."""
 WRAPPERS = (
-    Scenario("CRI parts", _TURNS, wrap=cri, source={"wrapper": "cri"}, peers=False, quick=True),
+    Scenario("CRI parts", _TURNS, **_SLOWER, wrap=cri, source={"wrapper": "cri"}, peers=False, quick=True),
     Scenario(
         "CRI, two streams in turn",
         _TURNS,
@@ -129,8 +132,8 @@ WRAPPERS = (
         drops=noise_dropped,
         peers=False,
     ),
-    Scenario("Docker parts", _TURNS, wrap=docker, source={"wrapper": "docker"}, peers=False),
-    Scenario("journald", _TURNS, wrap=journald, source={"wrapper": "journald"}, peers=False),
+    Scenario("Docker parts", _TURNS, **_SLOWER, wrap=docker, source={"wrapper": "docker"}, peers=False),
+    Scenario("journald", _TURNS, **_SLOWER, wrap=journald, source={"wrapper": "journald"}, peers=False),
 )
 FAMILIES = {
     "rotation": ROTATION,

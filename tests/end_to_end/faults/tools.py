@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -195,7 +196,7 @@ class Mtail(Tool):
         try:
             with urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=PATIENCE_S) as answer:
                 return str(answer.read(), "utf-8")
-        except (URLError, ConnectionError, TimeoutError):
+        except (URLError, HTTPException, ConnectionError, TimeoutError):
             return None
 
 

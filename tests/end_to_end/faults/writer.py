@@ -65,10 +65,11 @@ class Writer:
         tick: float = TICK_S,
         torn: bool = True,
         clock: Callable[[int], float] = lambda sequence: time.time(),
+        most: int = 1 << 60,
     ) -> None:
         """A writer of ``rate`` lines/s, every ``tick`` seconds what is due by then, ``torn`` within a line or not.
 
-        ``clock`` tells when (s, epoch) the request of a line finished.
+        ``clock`` tells when (s, epoch) the request of a line finished; after ``most`` lines it is silent.
         """
         self.path = path
         self.lines = 0
@@ -84,6 +85,7 @@ class Writer:
         self._tick = tick
         self._torn = torn
         self._clock = clock
+        self.most = most
         self._random = Random(seed)
         self._tail = b""
         self._quiet = threading.RLock()
@@ -134,7 +136,7 @@ class Writer:
         while not self._stopping.is_set():
             time.sleep(self._tick)
             with self._quiet:
-                due = int((time.monotonic() - begun) * self._rate)
+                due = min(int((time.monotonic() - begun) * self._rate), self.most)
                 data = self._tail
                 for sequence in range(self.lines, due):
                     at = round(self._clock(sequence), 3)
