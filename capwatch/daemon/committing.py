@@ -6,6 +6,7 @@ A commit that fails leaves what is shown as it is; its package is tried again, w
 from __future__ import annotations
 
 import logging
+import math
 import os
 import sqlite3
 import threading
@@ -30,6 +31,9 @@ CHECKPOINT_S: Final = 60.0
 """Between checkpoints (contract, section 7)."""
 CHECKPOINT_BYTES: Final = 16 << 20
 """Of deltas, after which a checkpoint comes earlier: what a start has to read stays small."""
+UNFOLDED: Final = 30
+"""So many deltas at the start, and its first commit brings a checkpoint: a daemon that dies young, again and again,
+must not leave ever more of them."""
 WORTH: Final = 60
 """Closed slots of seconds that go to the history together; slots of five minutes go at once."""
 SCRAPE_S: Final = 2.0
@@ -60,7 +64,7 @@ class Committing:
         self._renew = renew
         self._number = state.number
         self._bytes = 0
-        self._checked = time.monotonic()
+        self._checked = time.monotonic() if state.unfolded < UNFOLDED else -math.inf
         self._package: Package | None = None
         self._wanted = threading.Condition()
         self._jobs: deque[tuple[Callable[[History], None], Future[None]]] = deque()

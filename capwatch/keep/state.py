@@ -78,6 +78,8 @@ class State:
         self.path = os.path.join(folder, "capwatch.db")
         self.number = 0
         """Of the last delta, once `deltas` has been read to its end."""
+        self.unfolded = 0
+        """How many deltas there were then."""
         self._sums: dict[str, int] = {}
         self._db = opened(self.path, _SCHEMA, VERSION, oldest=OLDEST, log_pages=LOG_PAGES)
         try:
@@ -151,11 +153,13 @@ class State:
         Raises:
             DamagedError: one is not what was written, or one is missing.
         """
+        self.unfolded = 0
         last = dict(self._rows("SELECT key, value FROM meta")).get("number", 0)
         for number, data in self._rows("SELECT number, data FROM delta ORDER BY number"):
             if number != last + 1:
                 raise DamagedError(f"delta {last + 1} is missing")
             last = number
+            self.unfolded += 1
             yield number, unpack(data)
         self.number = last
 

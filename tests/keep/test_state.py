@@ -441,3 +441,10 @@ def test_a_state_that_can_no_longer_be_written(tmp_path: Path) -> None:
         make_read_only(folder)
         with pytest.raises(sqlite3.OperationalError):
             State(str(folder))
+
+
+def test_how_much_a_start_had_to_read_is_known(filled: Path) -> None:
+    """The deltas behind the last checkpoint, so that it can be told when they have become many."""
+    with closing(State(str(filled))) as state:
+        list(state.deltas())
+        assert state.unfolded == len(FILLED[1])
