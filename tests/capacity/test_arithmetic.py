@@ -26,7 +26,7 @@ def test_a_ceiling_is_that_of_the_decimals_as_they_were_typed(up: float, factor:
     """By exact fractions; only what is within a billionth above a whole number may be taken for it."""
     exact = Fraction(repr(up)) * Fraction(repr(factor)) / Fraction(repr(down))
     over = exact - math.floor(exact)
-    if not 0 < over <= max(1, exact) * Fraction(1, 10**9):
+    if not 0 < over <= max(Fraction(1), exact) * Fraction(1, 10**9):
         assert whole(up * factor / down) == math.ceil(exact)
 
 
