@@ -21,7 +21,7 @@ from .shim import Shim, needs_shim
 from .writer import Writer
 
 RATE = 1000.0
-TROUBLE_S = 3.0
+TROUBLE_S = 3.0 if LONG else 1.5
 """How long a disk is in trouble: several tries of a commit."""
 
 
@@ -131,7 +131,7 @@ def test_a_kill_while_fsync_fails_takes_nothing_back(tmp_path: Path) -> None:
     """What was shown before is there after the restart; what was written and not synced is read again, once."""
     shim = Shim(tmp_path, tmp_path / "state")
     with troubled(tmp_path, tmp_path / "state", shim) as found:
-        for _ in range(2):
+        for _ in range(3 if LONG else 1):
             shim.set(fsync_errno=errno.EIO)
             found.stands_still()
             found.daemon.kill()
@@ -146,7 +146,7 @@ def test_a_slow_fsync_delays_only_what_is_shown(tmp_path: Path) -> None:
     shim = Shim(tmp_path, tmp_path / "state")
     with troubled(tmp_path, tmp_path / "state", shim) as found:
         shim.set(fsync_delay=2.0)
-        slow = _slowest_scrape(found.daemon, 5.0)
+        slow = _slowest_scrape(found.daemon, 5.0 if LONG else 2.5)
         before, steps = found.read, []
         until(lambda: found.read > before, "one commit has ended")
         steps.append(found.read - before)
