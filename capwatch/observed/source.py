@@ -13,6 +13,8 @@ from capwatch.config.schema import DEFAULT_POOL, Config, Pool, Source
 from capwatch.console.configured import load
 from capwatch.errors import UsageError
 from capwatch.explain.fit import FIT_LINES, best_fit, find_wrapper
+from capwatch.observed import access
+from capwatch.observed.prometheus import Server
 from capwatch.replay import Log, chosen
 from capwatch.replay.files import UNREADABLE, opened
 
@@ -33,8 +35,8 @@ class Given:
     logs: Sequence[Log] = ()
     state: str | None = None
     """The folder of a state."""
-    prometheus: str | None = None
-    """The address of a query API."""
+    prometheus: Server | None = None
+    """A server with a query API."""
 
     @property
     def kind(self) -> str:
@@ -50,6 +52,9 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--source", metavar="NAME", help="the source that LOG belongs to")
     parser.add_argument("--state-dir", metavar="DIR", help="instead of logs: the history in a daemon's state directory")
     parser.add_argument("--prometheus", metavar="URL", help="instead of logs: a server with the Prometheus query API")
+    parser.add_argument(
+        "--http.config.file", dest="http", metavar="FILE", help="its passwords, tokens and TLS, as promtool has them"
+    )
     parser.add_argument("logs", metavar="LOG", nargs="*", help="files to read; without any, those of all sources")
 
 
@@ -80,10 +85,13 @@ def given(arguments: argparse.Namespace, kinds: Sequence[str], why: str) -> Give
         possible = ", or ".join(KINDS[one] for one in kinds)
         raise UsageError(f"{KINDS[ways[0]].split()[0]}: {why}; give {possible}")
     config = load(arguments.config) if arguments.config is not None else None
+    if arguments.http is not None and ways[0] != "prometheus":
+        raise UsageError("--http.config.file: goes with --prometheus URL")
     if ways[0] == "state":
         return Given(config, state=arguments.state_dir)
     if ways[0] == "prometheus":
-        return Given(config, prometheus=_address(arguments.prometheus))
+        reached = access.Access() if arguments.http is None else access.load(arguments.http)
+        return Given(config, prometheus=Server(_address(arguments.prometheus), reached))
     if config is None:
         if arguments.source is not None:
             raise UsageError("--config.file: is missing; --source names one of its sources")
@@ -130,7 +138,13 @@ def _counted(logs: Sequence[Log]) -> list[Log]:
 
 
 def _address(text: str) -> str:
-    place = urlsplit(text)
-    if place.scheme not in ("http", "https") or not place.hostname:
+    try:
+        place = urlsplit(text)
+        good = place.scheme in ("http", "https") and place.hostname and (place.port or place.netloc[-1] != ":")
+    except ValueError:
+        good = None
+    if not good or place.query or place.fragment:
         raise UsageError("--prometheus: is no address such as http://127.0.0.1:9090")
+    if place.username is not None:
+        raise UsageError("--prometheus: a password stays in no command line; give it by --http.config.file")
     return text.rstrip("/")

@@ -21,7 +21,7 @@ class Prometheus:
     """A running server."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self.url = url
 
     def query(self, promql: str, at: float) -> dict[tuple[str, ...], float]:
         """The values of an instant query, by the values of its labels in the order of their names."""
@@ -32,7 +32,7 @@ class Prometheus:
         """What a range query has to say against itself, and the series it finds, as the API has them."""
         asked = {"query": promql, "start": f"{begin:.3f}", "end": f"{end:.3f}", "step": f"{step}"}
         try:
-            with urlopen(f"{self._url}/api/v1/query_range?{urlencode(asked)}", timeout=PATIENCE_S) as answer:
+            with urlopen(f"{self.url}/api/v1/query_range?{urlencode(asked)}", timeout=PATIENCE_S) as answer:
                 told = json.load(answer)
         except HTTPError as refused:
             return json.load(refused)["error"], []
@@ -55,13 +55,13 @@ class Prometheus:
         return [rule for group in self._get("rules", {})["groups"] for rule in group["rules"]]
 
     def _get(self, path: str, arguments: Mapping[str, str]) -> Any:
-        with urlopen(f"{self._url}/api/v1/{path}?{urlencode(arguments)}", timeout=PATIENCE_S) as answer:
+        with urlopen(f"{self.url}/api/v1/{path}?{urlencode(arguments)}", timeout=PATIENCE_S) as answer:
             return json.load(answer)["data"]
 
     def is_ready(self) -> bool:
         """Whether it answers queries."""
         try:
-            with urlopen(f"{self._url}/-/ready", timeout=PATIENCE_S):
+            with urlopen(f"{self.url}/-/ready", timeout=PATIENCE_S):
                 return True
         except (URLError, ConnectionError):
             return False

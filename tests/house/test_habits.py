@@ -20,7 +20,7 @@ CLOCKS = {
 WORLD = {"open", "print", "input", "breakpoint"}
 SHELL = {
     *("cli", "demo", "daemon", "review", "backtest", "calibrate", "doctor", "init", "render", "replay", "explain"),
-    *("verbs", "console", "web", "tail", "scrape", "gpus", "keep", "config"),
+    *("verbs", "console", "web", "tail", "scrape", "gpus", "keep", "config", "observed"),
 }
 EMPTY_WORDS = {"utils", "util", "helpers", "helper", "common", "manager", "base", "misc"}
 MOST_LINES = 300  # what one reads in one sitting; a longer file says in its docstring why it "may exceed" this
