@@ -6,6 +6,8 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from glob import glob
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -32,8 +34,9 @@ class Daemon:
         self.reading = Reading(self.config, pipeline, {}, lambda: self.now)
 
     def commit(self, *, checkpoint: bool = False) -> Package:
-        """Read what there is, and commit it."""
-        self.reading.poll(NOTHING, lambda: True)
+        """Read what there is, and commit it; every file counts as touched, however soon after the last look."""
+        globs = [pattern for one in self.config.sources for pattern in one.path]
+        self.reading.poll(Touched(written=frozenset(chain.from_iterable(map(glob, globs)))), lambda: True)
         package = self.reading.freeze(checkpoint=checkpoint)
         self.totals.apply(package.delta)
         return package

@@ -74,7 +74,7 @@ def counts(spine: Spine, name: str, *labels: str) -> Counter[tuple[str, ...]]:
 
 
 @given(STEPS)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_nothing_falls_but_by_retirement_and_nothing_leaps(steps: Sequence[Step]) -> None:
     """Of each commit: what grew are its requests, and what is gone went to the retired totals, whole."""
     spine, at = Spine(Config(limits=CAPPED)), NOW
@@ -93,7 +93,7 @@ def test_nothing_falls_but_by_retirement_and_nothing_leaps(steps: Sequence[Step]
 
 
 @given(STEPS)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_sums_and_retired_are_exact(steps: Sequence[Step]) -> None:
     """Law 3 for requests, tokens and cost."""
     spine = Spine(Config(limits=CAPPED))
@@ -107,7 +107,7 @@ def test_sums_and_retired_are_exact(steps: Sequence[Step]) -> None:
 
 
 @given(STEPS)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_names_stay_within_their_limits(steps: Sequence[Step]) -> None:
     """`other` and `unknown` come on top; a pair with `other` as its route is none of the pairs."""
     spine = Spine(Config(limits=CAPPED))
@@ -122,7 +122,7 @@ def test_names_stay_within_their_limits(steps: Sequence[Step]) -> None:
 
 
 @given(STEPS, st.integers(0, 3000))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_series_stay_within_their_limit(steps: Sequence[Step], room: int) -> None:
     """However small the limit, as long as what is there without names fits into it."""
     least = own(sources=0, pools=2, classes=1, bounds=0)
@@ -135,7 +135,7 @@ def test_series_stay_within_their_limit(steps: Sequence[Step], room: int) -> Non
 
 
 @given(STEPS)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_verdicts_are_requests_also_across_retirement(steps: Sequence[Step]) -> None:
     """Law 4, per tenant and route."""
     spine = Spine(Config(limits=CAPPED))
@@ -147,7 +147,7 @@ def test_verdicts_are_requests_also_across_retirement(steps: Sequence[Step]) -> 
 
 
 @given(STEPS)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_overflow_counts_each_request_of_a_capped_name(steps: Sequence[Step]) -> None:
     """Requests whose tenant is `other` are those that the limit of tenants turned into it."""
     spine = Spine(Config(limits=Limits(tenants=4, routes=100, models=50)))
@@ -159,7 +159,7 @@ def test_overflow_counts_each_request_of_a_capped_name(steps: Sequence[Step]) ->
 
 
 @given(STEPS, st.integers(0, 8))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_a_restart_in_the_middle_changes_nothing(steps: Sequence[Step], cut: int) -> None:
     """What is saved is all there is: the same names, the same series, the same totals."""
     whole, begun = Spine(Config(limits=CAPPED)), Spine(Config(limits=CAPPED))
@@ -172,7 +172,7 @@ def test_a_restart_in_the_middle_changes_nothing(steps: Sequence[Step], cut: int
 
 
 @given(STEPS, st.integers(0, 8), st.integers(0, 8))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_deltas_after_a_checkpoint_are_as_good_as_the_checkpoint(steps: Sequence[Step], one: int, more: int) -> None:
     """After a crash, names and series are what they were; only what late names weigh is judged anew."""
     begun = Spine(Config(limits=CAPPED))

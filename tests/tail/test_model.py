@@ -29,7 +29,7 @@ from capwatch.tail.position import Saved
 
 from .reader import Reader, line
 
-STEPS = int(os.environ.get("CAPWATCH_TAIL_STEPS") or (100_000 if os.environ.get("CAPWATCH_FAULTS") else 10_000))
+STEPS = int(os.environ.get("CAPWATCH_TAIL_STEPS") or (100_000 if os.environ.get("CAPWATCH_FAULTS") else 4_000))
 LENGTH = 50
 """Steps in one life: enough for several rotations and restarts."""
 LIVES = 100
