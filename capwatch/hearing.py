@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from capwatch.config.schema import DEFAULT_POOL
+from capwatch.dialect import Decoded
+from capwatch.dialect.vocabulary import replica_name
 from capwatch.eventclock import EventClock
 from capwatch.fleet import PATIENCE_S, Fleet, News
 from capwatch.ledger import ENGINE, OTHER, POOL, Gathering
 from capwatch.load.flight import book_measured
 from capwatch.meters import coverage
 from capwatch.meters import engine as meter
+from capwatch.origin import Origin
 from capwatch.record import EngineSample
 
 
@@ -22,6 +26,11 @@ class Hearing:
         self._into = into
         self.time = time
         self._fleet = Fleet()
+
+    def take(self, origin: Origin, decoded: Decoded) -> None:
+        """Hear what lines tell of engines."""
+        for _, sample in decoded.samples:
+            self.hear(origin.pool or DEFAULT_POOL, replica_name(origin.engine, sample.engine), sample)
 
     def hear(
         self,

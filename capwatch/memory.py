@@ -9,8 +9,12 @@ from typing import Any, Protocol
 from capwatch.attempts import Attempts
 from capwatch.cards import Cards
 from capwatch.coldstarts import ColdStarts
+from capwatch.config.schema import DEFAULT_POOL
 from capwatch.dedupe import Seen
+from capwatch.dialect import Decoded
+from capwatch.dialect.vocabulary import replica_name
 from capwatch.joins import Joins
+from capwatch.origin import Origin
 from capwatch.watching import Watching
 
 
@@ -40,6 +44,12 @@ class Memory:
     starts: ColdStarts
     joins: Joins = field(default_factory=Joins)
     attempts: Attempts = field(default_factory=Attempts)
+
+    def take(self, origin: Origin, decoded: Decoded) -> None:
+        """Remember what lines tell beside requests: how far engines have started, and deploys."""
+        for _, reached in decoded.reached:
+            self.starts.hear(origin.pool or DEFAULT_POOL, replica_name(origin.engine, None), reached)
+        self.watching.drifts.marks.add(note for _, note in decoded.notes)
 
     def _parts(self) -> dict[str, Part]:
         return {

@@ -14,10 +14,9 @@ from capwatch import cost, slo
 from capwatch.cards import Cards
 from capwatch.classes import Classified, Classifier
 from capwatch.coldstarts import ColdStarts
-from capwatch.config.schema import DEFAULT_POOL, Config
+from capwatch.config.schema import Config
 from capwatch.dedupe import Seen as SeenIds
 from capwatch.dialect import Decoded
-from capwatch.dialect.vocabulary import replica_name
 from capwatch.drifting.watch import Drifting
 from capwatch.eventclock import FUTURE_S, EventClock
 from capwatch.hearing import Hearing
@@ -107,10 +106,8 @@ class Pipeline:
         repeated = self._memory.ids.repeats(origin.source, batch.dedupe_key, clocks)
         lost = _lines_lost(decoded, repeated)
         self.pending += decoded.read
-        for _, sample in decoded.samples:
-            self.engines.hear(origin.pool or DEFAULT_POOL, replica_name(origin.engine, sample.engine), sample)
-        for _, reached in decoded.reached:
-            self._memory.starts.hear(origin.pool or DEFAULT_POOL, replica_name(origin.engine, None), reached)
+        self.engines.take(origin, decoded)
+        self._memory.take(origin, decoded)
         counts = (decoded.read, decoded.counted - lost, decoded.skipped + lost)
         sources.lines(self._into, source, counts, decoded.dropped)
         self._note(source, decoded, now)

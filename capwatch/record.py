@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -121,6 +121,16 @@ class Reached(msgspec.Struct, omit_defaults=True):
     """Since the start."""
     at: float | None = None
     """s, epoch."""
+
+
+class Note(NamedTuple):
+    """A deploy or another change that somebody noted."""
+
+    at: float
+    """s, epoch."""
+    pool: str | None
+    """None: about all."""
+    text: str
 
 
 class GpuSample(msgspec.Struct, omit_defaults=True):

@@ -7,7 +7,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from capwatch.config.schema import Source
-from capwatch.dialect import Decoder, Field, Format, Options, Wrapper
+from capwatch.dialect import Decoder, Field, Format, Options, Wrapper, notes
 from capwatch.formats import shelf as formats
 from capwatch.wrappers import shelf as wrappers
 
@@ -26,7 +26,7 @@ def engines() -> frozenset[str]:
 
 def format_of(source: Source) -> Format:
     """The format that a source names."""
-    return formats()[source.format]
+    return notes.FORMAT if source.format == notes.FORMAT.name else formats()[source.format]
 
 
 def decoder_for(source: Source, line_bytes: int) -> Decoder:

@@ -21,7 +21,7 @@ from capwatch.record import OUTCOMES, Request
 HERE = Path(__file__).resolve().parent
 NOTE = "<!-- built by docs/build.py; edit the code instead -->\n\n"
 LATER = {
-    *("drift.tick", "deploys"),
+    "drift.tick",
     *(f"pools[].{name}" for name in ("cold_start", "scale_down_window", "price")),
 }
 """Keys of the configuration, each with all that is below it, that nothing uses yet."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -19,6 +20,8 @@ MOST: Final = {"sources": 4000, "engines": 10_000, "pools": 250, "classes": 250,
 """Entries of the lists whose names are in every key of the ledger, or tried for each request."""
 MOST_DOTS: Final = 8
 """A path with dots is tried in every reading, of which each dot doubles the number."""
+DEPLOYS: Final = "deploys"
+"""The source that the file of deploy notes is read as, and its format."""
 WHOLE_DISK: Final = re.compile(r"/+(?:[^/]*[*?\[][^/]*/+)*\*\*(?:/|$)")
 """A pattern with `**` and no folder's name before it."""
 _RECORD_FIELDS = frozenset(Request.__struct_fields__)
@@ -34,6 +37,12 @@ def violations(config: Config, formats: frozenset[str]) -> Iterator[tuple[Path, 
     for index, source in enumerate(config.sources):
         yield from ((("sources", index, *path), text) for path, text in _of_source(source, formats))
     yield from _of_pools(config)
+    if config.deploys is not None:
+        yield from (
+            (("sources", index, "name"), f"{found(DEPLOYS)} is the file of deploy notes; take another name")
+            for index, source in enumerate(config.sources)
+            if source.name == DEPLOYS
+        )
     engines = (f"{each.pool}/{engine_label(each.url, each.engine)}" for each in config.engines)
     yield from ((("engines", index, "engine"), text) for index, text in _repeated(engines))
 
@@ -61,6 +70,13 @@ def roles(config: Config, engine_formats: frozenset[str]) -> dict[str, Role]:
         or ("times" if source.format in engine_formats and any(meet(source, each) for each in gateways) else "count")
         for source in config.sources
     }
+
+
+def all_sources(config: Config) -> tuple[Source, ...]:
+    """The sources, and the file of deploy notes as one more, which is read from its beginning: each note has a time."""
+    if config.deploys is None:
+        return config.sources
+    return *config.sources, Source(DEPLOYS, (glob.escape(config.deploys),), DEPLOYS, start="beginning")
 
 
 def decided(config: Config, engine_formats: frozenset[str]) -> Config:

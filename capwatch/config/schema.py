@@ -244,7 +244,9 @@ class Config:
     budgets: Annotated[Mapping[str, Budget], "shadow token buckets by tenant"] = field(default_factory=dict)
     quotas: Annotated[Mapping[str, Quota], "limits by pool"] = field(default_factory=dict)
     dedupe: Annotated[Dedupe, "duplicate rows"] = Dedupe()
-    deploys: Annotated[str | None, "JSON lines with `at`, `text`, `pool`, shown beside change points"] = None
+    deploys: Annotated[
+        str | None, "file of JSON lines with `at`, `text`, `pool`, followed; told with drifts that begin then"
+    ] = None
     history: Annotated[History, "what reviews read"] = History()
     metrics: Annotated[Metrics, "what is exposed"] = Metrics()
     limits: Annotated[Limits, "bounds of labels and lines"] = Limits()

@@ -152,8 +152,14 @@ class Committing:
         while True:
             begun = time.monotonic()
             try:
+                # Before the position that says they have been read; to note them twice changes nothing.
+                for note in package.notes:
+                    self._history.annotate(*note)
                 self._bytes += self._state.append(self._number + 1, value)
                 break
+            except DamagedError as error:
+                self._begin_history(error)
+                continue
             except sqlite3.Error as error:
                 self._shown.live.commit_errors += 1
                 _log.error("commit failed, tried again: %s", trouble(self._folder, error))

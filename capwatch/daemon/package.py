@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from capwatch.ledger import Delta
+from capwatch.record import Note
 from capwatch.tail.position import Position, Saved
 from capwatch.web.status import Drifts
 
@@ -40,6 +41,8 @@ class Package:
     """What the API tells of drifts once this is durable."""
     events: Sequence[Mapping[str, Any]] = ()
     """Drifts that were raised or have gone since the package before; told once this is durable."""
+    notes: Sequence[Note] = ()
+    """Deploy notes that were read since the package before; the history keeps them first."""
     done: Sequence[Future[None]] = ()
     """Who waits for this to be durable."""
     caught_up: bool = False

@@ -67,7 +67,7 @@ class Reader:
             counts,
             Follower(settings, state.saved),
             config.limits.line_bytes,
-            Reporter(source.name),
+            Reporter(source.name, source.format),
             key,
             remembered=dict(state.decoders),
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
 from typing import Final
 
-from capwatch.config.rules import roles
+from capwatch.config.rules import DEPLOYS, all_sources, roles
 from capwatch.config.schema import Config
 from capwatch.daemon.gpus import GpuWatch
 from capwatch.daemon.package import Package, SourceState
@@ -48,14 +48,14 @@ class Reading:
         self._pending: list[tuple[Reader, Block]] = []
         self._pending_bytes = 0
         self._pending_since = 0.0
-        configured = {one.name for one in config.sources}
+        sources = all_sources(config)
+        configured = {one.name for one in sources}
         # A source that was taken out may come back: without its positions it would be counted again.
         self._others = {name: state for name, state in states.items() if name not in configured}
         self._withdrawn = False
         """Whether their gauges have been taken from the page."""
         self.readers = [
-            Reader.of(config, one, states, counts=role[one.name] == "count", key=pipeline.secret)
-            for one in config.sources
+            Reader.of(config, one, states, counts=role.get(one.name) == "count", key=pipeline.secret) for one in sources
         ]
         self._told: SimpleQueue[Sequence[Told]] = SimpleQueue()
         targets = [*map(Target.of, config.engines)]
@@ -116,9 +116,10 @@ class Reading:
         sources = {}
         for reader in self.readers:
             reader.frozen = saved, status = reader.stands()
+            up = status.up or (reader.source.name == DEPLOYS and not status.problems)  # where nothing was noted yet
             numbers = (
                 *(status.bytes_read, status.bytes_skipped, status.lag_bytes),
-                *(status.rotations, status.truncations, float(status.up)),
+                *(status.rotations, status.truncations, float(up)),
             )
             self.pipeline.book_files(reader.source.name, numbers, status.bytes_lost)
             sources[reader.source.name] = SourceState(saved, reader.changes())
@@ -131,6 +132,7 @@ class Reading:
             self.pipeline.save() if checkpoint else None,
             Drifts(active=watching.active(), events=list(watching.events)),
             watching.fresh(),
+            notes=watching.marks.fresh(),
         )
 
     def has_news(self) -> bool:

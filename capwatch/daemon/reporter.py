@@ -7,10 +7,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from capwatch.dialect import notes
 from capwatch.tail.follow import Status
 
 EVERY_S: Final = 60.0
 """Between two sentences about dropped lines of one source."""
+HELP: Final = {notes.FORMAT.name: 'each line is {"at": RFC 3339 or seconds, "text": …, "pool": optional}'}
+"""What to do about lines that are dropped, by format; for the others there is a verb."""
 
 _log = logging.getLogger(__name__)
 
@@ -18,9 +21,10 @@ _log = logging.getLogger(__name__)
 class Reporter:
     """One source's."""
 
-    def __init__(self, name: str) -> None:
-        """Nothing has been said yet."""
+    def __init__(self, name: str, form: str) -> None:
+        """Nothing has been said yet of a source of this format."""
         self._name = name
+        self._help = HELP.get(form, "capwatch explain shows why")
         self._looked = False
         self._problems: frozenset[str] = frozenset()
         self._dropped: Counter[str] = Counter()
@@ -44,4 +48,4 @@ class Reporter:
             self._quiet_until = now + EVERY_S
             self._dropped.clear()
             said = ", ".join(f"{count} {reason}" for reason, count in dropped.items())
-            _log.warning("source %s: lines dropped: %s; capwatch explain shows why", self._name, said)
+            _log.warning("source %s: lines dropped: %s; %s", self._name, said, self._help)

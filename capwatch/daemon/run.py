@@ -24,7 +24,7 @@ from capwatch.daemon.gpus import GpuWatch
 from capwatch.daemon.package import Ledger
 from capwatch.daemon.reading import LONGEST_WAIT_S, Reading
 from capwatch.daemon.shown import Shown
-from capwatch.daemon.start import begin, fresh_history, opened_history
+from capwatch.daemon.start import begin, fresh_history, opened_history, recall_notes
 from capwatch.daemon.status import Board
 from capwatch.daemon.wishes import Wishes
 from capwatch.errors import CapwatchError
@@ -94,6 +94,7 @@ class Daemon:
         self._state = begun.state
         self._ledger: Ledger = begun.ledger
         history = opened_history(config)
+        recall_notes(history, begun.pipeline)
         self._shown = Shown(begun.totals, begun.pipeline.meters, frozenset(config.metrics.disable))
         self._shown.live.started_at = self._shown.live.reload_at = time.time()
         self._gpus = GpuWatch(gpus()["nvml"])

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import secrets
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from capwatch.config.schema import Config
 from capwatch.daemon.package import Ledger, delta_of
 from capwatch.daemon.upgrade import layout_written
+from capwatch.drift.marks import KEPT_S
 from capwatch.errors import StateError
 from capwatch.keep import durable
 from capwatch.keep.codec import DamagedError
@@ -78,6 +81,16 @@ def opened_history(config: Config) -> History:
         return History(config.state_dir, config.history.max_bytes)
     except DamagedError as error:
         return fresh_history(config, error)
+
+
+def recall_notes(history: History, pipeline: Pipeline) -> None:
+    """Let change points be told with the deploy notes of the last days, which only the history keeps.
+
+    Raises:
+        sqlite3.Error: it cannot be read now.
+    """
+    with suppress(DamagedError):  # it is begun anew when it is written
+        pipeline.drifts.marks.recall(history.annotations(pipeline.clock - KEPT_S, math.inf))
 
 
 def fresh_history(config: Config, error: DamagedError) -> History:

@@ -10,17 +10,14 @@ from typing import Final
 
 from capwatch.config.schema import DEFAULT_POOL, Config
 from capwatch.daemon.committing import Committing
-from capwatch.daemon.control import is_utf8
 from capwatch.daemon.live import Live
+from capwatch.dialect.notes import LATEST, LONGEST, is_note
 from capwatch.errors import CapwatchError, UsageError
 from capwatch.pipeline import Pipeline
+from capwatch.record import Note
 
 PATIENCE_S: Final = 4.0
 """For a wish to become durable."""
-LONGEST_NOTE: Final = 2000
-"""Characters of a deploy note."""
-LATEST: Final = 253402300799
-"""The last second that a date can tell, in 9999."""
 
 
 class Wishes:
@@ -32,6 +29,8 @@ class Wishes:
         self._live = live
         self._accepted: SimpleQueue[tuple[str, Future[None]]] = SimpleQueue()
         """Pools whose drift is to be accepted, and who waits for that."""
+        self._noted: SimpleQueue[Note] = SimpleQueue()
+        """Notes that the history has, and change points are to be told with."""
 
     def answer(self, request: Mapping[str, object]) -> None:
         """Do what a request says, and return when that is durable.
@@ -52,14 +51,16 @@ class Wishes:
             raise UsageError("do: only annotate and acknowledge are known")
 
     def _annotate(self, text: object, at: object, pool: str | None) -> None:
-        if not isinstance(text, str) or not text.strip() or len(text) > LONGEST_NOTE or not is_utf8(text):
-            raise UsageError(f"text: must be a text of 1 to {LONGEST_NOTE} characters")
+        if not is_note(text):
+            raise UsageError(f"text: must be a text of 1 to {LONGEST} characters")
         if isinstance(at, bool) or not isinstance(at, int | float) or not 0 <= at <= LATEST:
             raise UsageError(f"at: must be a time in seconds since the epoch, at most {LATEST}")
+        note = Note(float(at), pool, text)
         try:
-            self._committing.later(lambda history: history.annotate(float(at), pool, text)).result(PATIENCE_S)
+            self._committing.later(lambda history: history.annotate(*note)).result(PATIENCE_S)
         except (sqlite3.Error, TimeoutError) as error:
             raise CapwatchError(f"not noted: {error or 'the disk does not answer'}") from None
+        self._noted.put(note)
 
     def _acknowledge(self, pool: str) -> None:
         if not any(one["pool"] == pool for one in self._live.drifts.active):
@@ -72,12 +73,14 @@ class Wishes:
             raise CapwatchError("not acknowledged in time: the disk does not answer, or reading is busy") from None
 
     def waiting(self) -> bool:
-        """Whether a drift is to be accepted."""
-        return not self._accepted.empty()
+        """Whether a drift is to be accepted, or told with a note."""
+        return not (self._accepted.empty() and self._noted.empty())
 
     def grant(self, pipeline: Pipeline) -> list[Future[None]]:
-        """Accept the drifts that are to be, by the thread that reads; who waits until that is durable."""
+        """Do what is wished, by the thread that reads; who waits until that is durable."""
         done = []
+        while not self._noted.empty():
+            pipeline.drifts.marks.recall([self._noted.get()])
         while not self._accepted.empty():
             pool, waits = self._accepted.get()
             pipeline.drifts.accept(pool)

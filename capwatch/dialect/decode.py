@@ -15,7 +15,7 @@ import numpy as np
 
 from capwatch.dialect.settle import DROPS, settle
 from capwatch.dialect.verdict import Aside, Drop, Format, Held, Holding, Options, Skip, Verdict, Wrapper
-from capwatch.record import Batch, EngineSample, Floats, Ints, Reached, Request
+from capwatch.record import Batch, EngineSample, Floats, Ints, Note, Reached, Request
 
 COUNTED: Final = "record"
 SKIPPED: Final = "skip"
@@ -48,6 +48,8 @@ class Decoded:
     dropped: Counter[str]
     reached: list[tuple[int, Reached]] = field(default_factory=list)
     """How far starts of engines have come, with the index of the line; ``at`` is always set."""
+    notes: list[tuple[int, Note]] = field(default_factory=list)
+    """Deploy notes with the index of their line."""
     fates: dict[int, tuple[Fate, str]] = field(default_factory=dict)
     """For lines that are no record: fate and reason text, by index. Texts are the reader's own, never the line's."""
 
@@ -61,6 +63,7 @@ class _Found:
     rows: list[Ints] = field(default_factory=list)
     samples: list[tuple[int, EngineSample]] = field(default_factory=list)
     reached: list[tuple[int, Reached]] = field(default_factory=list)
+    notes: list[tuple[int, Note]] = field(default_factory=list)
     fates: dict[int, tuple[Fate, str]] = field(default_factory=dict)
     written: dict[int, float] = field(default_factory=dict)
     """When a wrapper says that a line was written, by index."""
@@ -172,6 +175,9 @@ class Decoder:
         if isinstance(verdict, Aside):
             into.reached.append((index, verdict.reached))
             verdict = verdict.verdict
+        if isinstance(verdict, Note):
+            into.notes.append((index, verdict))
+            return ()
         if isinstance(verdict, Skip):
             fates[index] = (SKIPPED, verdict.reason)
             return ()
@@ -258,9 +264,9 @@ def _settled(batch: Batch, rows: Ints, times: Floats, found: _Found) -> Decoded:
             if reason and row not in good:
                 fates[row] = (DROPS[reason], "")
         batch, rows = batch.take(verdict == 0), rows[verdict == 0]
-    counted = len(set(rows.tolist()) | {row for row, _ in samples})
+    counted = len({*rows.tolist(), *(row for row, _ in (*samples, *found.notes))})
     outcome = Counter(fate for fate, _ in fates.values()) + found.released
     skipped = outcome.pop(SKIPPED, 0)
     outcome.pop(HELD, 0)
     read = counted + skipped + outcome.total()
-    return Decoded(batch, rows, samples, read, counted, skipped, outcome, found.reached, fates)
+    return Decoded(batch, rows, samples, read, counted, skipped, outcome, found.reached, found.notes, fates)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import Final, Literal, Protocol, runtime_checkable
 
-from capwatch.record import EngineSample, Reached, Request
+from capwatch.record import EngineSample, Note, Reached, Request
 
 DROP_REASONS: Final = ("malformed", "too_long", "bad_utf8", "bad_time", "bad_number", "partial")
 
@@ -38,11 +38,11 @@ class Held:
 class Aside:
     """A verdict, and beside it how far the start of an engine has come with the line; it counts as the verdict does."""
 
-    verdict: Request | EngineSample | list[Request | EngineSample] | Skip
+    verdict: Request | EngineSample | list[Request | EngineSample] | Note | Skip
     reached: Reached
 
 
-Verdict = Request | EngineSample | list[Request | EngineSample] | Skip | Drop | Held | Aside
+Verdict = Request | EngineSample | list[Request | EngineSample] | Note | Skip | Drop | Held | Aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class Format:
     """One product's log dialect: an entry on the shelf."""
 
     name: str
-    kind: Literal["gateway", "engine"]
+    kind: Literal["gateway", "engine", "notes"]
     title: str
     """Program and versions, for `capwatch formats`."""
     reader: Callable[[Options], Reader]

@@ -8,11 +8,14 @@ from typing import Final
 
 from capwatch.capacity import sizing, work
 from capwatch.drift.event import DIMENSIONS, EFFECTS, Contribution, Event
+from capwatch.record import Note
 
 WORDS: Final = {"mix": "the mix", "prompt": "longer prompts", "output": "longer answers", "cache": "fewer cache hits"}
 LESS: Final = {"mix": "the mix", "prompt": "shorter prompts", "output": "shorter answers", "cache": "more cache hits"}
 _PLENTY: Final = 0.5
 """A value is named while it explains at least that part of the largest contribution of its dimension."""
+_LONGEST: Final = 100
+"""Characters of a deploy note that are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +27,8 @@ class Pool:
     """Utilisation that is planned for, in (0, 1]."""
 
 
-def sentence(event: Event, pool: Pool | None = None) -> str:
-    """The text of an event.
+def sentence(event: Event, pool: Pool | None = None, deploy: Note | None = None) -> str:
+    """The text of an event; ``deploy`` is the note that came shortly before it began.
 
     >>> long = Contribution("class", "long", "mix", 0.26, 0.01, 0.08)
     >>> effects = {"mix": 0.2565, "prompt": 0.0, "output": 0.0, "cache": 0.0}
@@ -33,12 +36,17 @@ def sentence(event: Event, pool: Pool | None = None) -> str:
     >>> print(sentence(drift, Pool(12, 0.7)))
     Cost per request +26 % since 09:41 UTC at flat 8.0 req/s: class long, share 1 % → 8 %. Utilisation 66 % → 83 %; 15 \
 replicas needed at 70 %, 12 there.
+    >>> print(sentence(drift, deploy=Note(1767605820.0, None, "retrieval 4 → 8 chunks")))
+    Cost per request +26 % since 09:41 UTC at flat 8.0 req/s: class long, share 1 % → 8 %. It began 4 min after the \
+deploy note "retrieval 4 → 8 chunks".
     """
     since = datetime.fromtimestamp(event.started_at, UTC)
     if event.event == "cleared":
         why = f": {event.note}" if event.note else ""
         return f"Over: cost per request {_signed(event.change)} since {since:%H:%M} UTC{why}."
     parts = [f"Cost per request {_signed(event.change)} since {since:%H:%M} UTC at {_rate(event)}: {_cause(event)}."]
+    if deploy is not None:
+        parts.append(f"It began {_after(event.started_at - deploy.at)} the deploy note {_quoted(deploy.text)}.")
     if pool is not None and pool.replicas > 0:
         before, after = (
             work.utilisation(rate, cost, pool.replicas)
@@ -82,6 +90,16 @@ def _leading(named: list[Contribution], dimension: str) -> list[str]:
     if len(told) > 2:  # it is all of them, so it is none of them
         return []
     return [f"{dimension} {one.value}" for one in told]
+
+
+def _after(seconds: float) -> str:
+    """How long after; an estimate is right after what it comes a moment before."""
+    return f"{seconds / 60:.0f} min after" if seconds >= 60 else "right after"
+
+
+def _quoted(text: str) -> str:
+    line = " ".join(text.split())
+    return f'"{line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"}"'
 
 
 def _percent(share: float) -> str:

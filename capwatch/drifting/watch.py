@@ -12,6 +12,7 @@ from capwatch.config.schema import Config, Pool
 from capwatch.drift.attribution import Found
 from capwatch.drift.channels import DOWN, UP
 from capwatch.drift.event import EFFECTS, Contribution, Event
+from capwatch.drift.marks import SLACK_S, Marks
 from capwatch.drift.sentence import sentence
 from capwatch.drift.ticks import Ticks
 from capwatch.drifting.detecting import LOOK, Detecting
@@ -42,6 +43,8 @@ class Drifting:
         self.events: list[dict[str, Any]] = []
         """The last events as the contract tells them (section 1a), each with its sentence, oldest first."""
         self._fresh: list[dict[str, Any]] = []
+        self.marks = Marks()
+        """Deploy notes. They are not saved here: the history has them."""
 
     def _name(self, dimension: str, code: int) -> str:
         return self._names.texts(_AXES[dimension].name).get(code, "unknown")
@@ -63,6 +66,7 @@ class Drifting:
 
     def turn(self, clock: float) -> None:
         """Judge the ticks that are over at this event time (s, epoch)."""
+        self.marks.expire(clock)
         for number, one in self.pools.items():
             before = one.until
             judged = one.turn(clock)
@@ -109,18 +113,22 @@ class Drifting:
             self._into.set(CONTRIBUTIONS, np.array(keys), *map(np.array, columns))
         return [*effects]
 
+    def _line(self, one: Detecting, event: Event) -> dict[str, Any]:
+        """An event as the contract tells it, the deploy note that it began after, and its sentence."""
+        # The wide rule of a short history knows only that it began within its window.
+        unsure = event.at - event.started_at if one.detector.learning else SLACK_S
+        deploy = self.marks.near(event.started_at, one.pool.name, unsure)
+        told = {} if deploy is None else {"deploy": deploy._asdict()}
+        return event.line(one.pool.name) | told | {"sentence": sentence(event, one.told_pool(), deploy)}
+
     def _tell(self, one: Detecting, event: Event) -> None:
-        line = event.line(one.pool.name) | {"sentence": sentence(event, one.told_pool())}
+        line = self._line(one, event)
         self._fresh.append(line)
         self.events = [*self.events, line][-MOST_EVENTS:]
 
     def active(self) -> list[dict[str, Any]]:
         """The drifts that are active, as the contract tells events."""
-        return [
-            one.event.line(pool.pool.name) | {"sentence": sentence(one.event, pool.told_pool())}
-            for pool in self.pools.values()
-            for one in pool.active()
-        ]
+        return [self._line(pool, one.event) for pool in self.pools.values() for one in pool.active()]
 
     def accept(self, pool: str) -> bool:
         """Take what is active in a pool as the new normal; whether there was anything."""
@@ -158,6 +166,7 @@ class Drifting:
                 self.pools[number] = before
             self._shown[number] = other._shown.get(number, [])
         self.events, self._fresh = other.events, [*other._fresh, *self._fresh]
+        self.marks.inherit(other.marks)
 
     def news(self) -> list[Any]:
         """What changed since the last call."""

@@ -20,7 +20,7 @@ from capwatch.ledger.names import RESERVED
 from capwatch.load.tables import SECONDS
 from capwatch.meters.drift import TICKS
 from capwatch.meters.rollup import COMBINATION, MEASURE, PARTS, ROLLUPS, read
-from capwatch.record import Floats, Ints
+from capwatch.record import Floats, Ints, Note
 
 VERSION: Final = 1
 """Of the layout of the history. A change of it needs a migration from every older one."""
@@ -72,15 +72,6 @@ KINDS: Final = {
 """Contract, section 7, by table name. Another table that closes its slots is kept by an entry here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
-    """A note at a time (s, epoch); pool None: about all."""
-
-    at: float
-    pool: str | None
-    text: str
-
-
 class Past:
     """A history open for reading; a daemon may write it at the same time. One thread uses it at a time."""
 
@@ -127,10 +118,10 @@ class Past:
             if parts:  # else it has become part of an hour meanwhile
                 yield merged(parts, kind.bits, at, span)
 
-    def annotations(self, since: float, until: float) -> list[Annotation]:
+    def annotations(self, since: float, until: float) -> list[Note]:
         """The notes from ``since`` to before ``until``, in order."""
         rows = self._rows("SELECT at, pool, text FROM annotation WHERE at >= ? AND at < ? ORDER BY at", since, until)
-        return [Annotation(at, pool or None, text) for at, pool, text in rows]
+        return [Note(at, pool or None, text) for at, pool, text in rows]
 
     def settings(self, at: float) -> Mapping[str, Any]:
         """The settings of each pool that were in force at a time (s, epoch), as they were given."""

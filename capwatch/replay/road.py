@@ -26,6 +26,7 @@ from capwatch.ledger import Totals
 from capwatch.origin import Origin
 from capwatch.pipeline import Pipeline
 from capwatch.replay.files import UNREADABLE, blocks, opened
+from capwatch.replay.notes import notes
 from capwatch.seen import Meter
 from capwatch.sourcing import decoder_for, engine_of
 
@@ -86,6 +87,7 @@ def replay(
     """
     pipeline = Pipeline(config, kept=kept)
     pipeline.meters = [*pipeline.meters, *also]
+    pipeline.drifts.marks.recall(notes(config))
     totals = pipeline.totals()
     done = pending = last = 0
     for part in _merged(config, logs, now, step):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import os
 import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
+from typing import TextIO
 
 from capwatch.config.units import duration
 from capwatch.console.configured import load
@@ -35,6 +37,9 @@ def describe(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--step", metavar="TIME", default="15s", help="record time between those samples (15s)")
     parser.add_argument("--families", metavar="A,B", help="only these metrics in --openmetrics-out")
+    parser.add_argument(
+        "--events-out", metavar="FILE", help="also write drifts that were raised or have gone, a JSON line each"
+    )
     parser.add_argument("logs", metavar="LOG", nargs="*", help="files to read")
 
 
@@ -52,9 +57,11 @@ def run(arguments: argparse.Namespace) -> int:
     )
     disabled = frozenset(config.metrics.disable)
     pipeline = totals = None
-    with _openmetrics(arguments.openmetrics_out) as file:
+    with _openmetrics(arguments.openmetrics_out) as file, _events(arguments.events_out) as events:
         for pipeline, totals, done in steps:
             progress.show(done)
+            if events is not None:
+                events.writelines(json.dumps(event) + "\n" for event in pipeline.drifts.fresh())
             if file is not None:
                 file.write(view(pipeline.meters, totals, families=families, disabled=disabled), totals)
         progress.end()
@@ -68,6 +75,13 @@ def _openmetrics(path: str | None) -> AbstractContextManager[OpenMetricsFile | N
         return OpenMetricsFile(path) if path else nullcontext()
     except OSError as error:
         raise UsageError(f"--openmetrics-out: {path}: cannot be written: {error.strerror}") from None
+
+
+def _events(path: str | None) -> AbstractContextManager[TextIO | None]:
+    try:
+        return open(path, "w", encoding="utf-8") if path else nullcontext()
+    except OSError as error:
+        raise UsageError(f"--events-out: {path}: cannot be written: {error.strerror}") from None
 
 
 def _families(text: str | None) -> frozenset[str] | None:

@@ -18,6 +18,7 @@ from capwatch.ledger import Names, Totals
 from capwatch.meters.drift import TICKS
 from capwatch.origin import Origin
 from capwatch.pipeline import Pipeline
+from capwatch.record import Note
 from tests.spine import Spine, decoded, request, samples
 
 BEGIN = 1_767_571_200.0
@@ -78,6 +79,17 @@ def test_a_new_tenant_is_named_while_the_history_is_short(drifted: Spine) -> Non
     assert "tenant initech" in event["sentence"]
     named = drifted.values("drift_contribution_replica_seconds", pool="chat", dimension="tenant")
     assert "initech" in {dict(labels)["value"] for labels in named}
+
+
+def test_a_note_before_the_change_is_told(drifted: Spine) -> None:
+    """In the event, in what is active, and in its sentence; whenever the note comes."""
+    (before,) = drifted.pipeline.drifts.active()
+    assert "deploy" not in before
+    started = before["started_at"]
+    drifted.pipeline.drifts.marks.recall([Note(started - 240, "chat", "retrieval 4 → 8"), Note(started - 60, "b", "?")])
+    (event,) = drifted.pipeline.drifts.active()
+    assert event["deploy"] == {"at": started - 240, "pool": "chat", "text": "retrieval 4 → 8"}
+    assert 'It began 4 min after the deploy note "retrieval 4 → 8".' in event["sentence"]
 
 
 def test_the_rate_beside_it_is_flat(drifted: Spine) -> None:

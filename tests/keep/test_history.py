@@ -19,10 +19,11 @@ from capwatch.errors import StateError
 from capwatch.keep.codec import DamagedError
 from capwatch.keep.database import set_aside
 from capwatch.keep.history import History
-from capwatch.keep.past import Annotation, Past
+from capwatch.keep.past import Past
 from capwatch.keep.slot import Slot
 from capwatch.ledger import Names
 from capwatch.meters.rollup import MEASURE, ROLLUPS
+from capwatch.record import Note
 from capwatch.sketch import quantiles
 
 from .closing import DAY, FIVE, HOUR, START, Requests, combination, rollup, second
@@ -217,7 +218,7 @@ def test_hours_and_notes_go_after_13_weeks(history: History, names: Names) -> No
         history.annotate(START + n * FIVE, None, "deploy")
     history.keep([], names, START + 91 * DAY + HOUR)
     assert spans(history) == [(HOUR, HOUR)]
-    assert history.annotations(0, START + DAY) == [Annotation(START + HOUR, None, "deploy")]
+    assert history.annotations(0, START + DAY) == [Note(START + HOUR, None, "deploy")]
 
 
 # Size
@@ -286,7 +287,7 @@ def test_notes_come_back_in_order(history: History) -> None:
     """Annotations of a time, of a pool or of all; the same one again is one."""
     for at, pool, text in ((5.5, "p", "b"), (1.0, None, "a"), (5.5, "p", "b"), (9.0, None, "c")):
         history.annotate(at, pool, text)
-    assert history.annotations(0, 9) == [Annotation(1.0, None, "a"), Annotation(5.5, "p", "b")]
+    assert history.annotations(0, 9) == [Note(1.0, None, "a"), Note(5.5, "p", "b")]
 
 
 def test_settings_are_those_in_force(history: History) -> None:

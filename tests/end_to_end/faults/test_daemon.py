@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import sqlite3
@@ -237,3 +238,24 @@ def test_notes_are_kept_and_bad_ones_refused(daemon: Daemon) -> None:
             (1796031660.0, "", "first"),
             (1796031660.0, "", "second"),
         ]
+
+
+def test_deploy_notes_are_kept_once_over_kills(daemon: Daemon) -> None:
+    """A pipeline appends to the file while the daemon is killed and started: each note is in the history, once."""
+    path, state = daemon.folder / "deploys.jsonl", daemon.folder / "state"
+    daemon.configure(DOCUMENT | {"sources": [], "deploys": str(path)})
+    written = []
+    for number in range(2):
+        daemon.start()
+        for text in (f"deploy {number}a", f"deploy {number}b"):
+            written.append((1796031660.0 + number, "", text))
+            with path.open("a") as file:
+                file.write(json.dumps({"at": 1796031660.0 + number, "text": text}) + "\n")
+            if number % 2:
+                until(lambda: daemon.samples().total("lines_counted_total") == len(written), "it is counted")
+        daemon.kill()
+    daemon.start()
+    until(lambda: daemon.samples().total("lines_counted_total") == len(written), "all are counted")
+    assert daemon.stop()[0] == 0
+    with closing(sqlite3.connect(state / "history.db")) as history:
+        assert history.execute("SELECT at, pool, text FROM annotation ORDER BY text").fetchall() == written
