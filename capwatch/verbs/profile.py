@@ -1,7 +1,8 @@
 """The workload profile: rates, bursts, lengths, classes, tenants and cost of a window, as one JSON document.
 
 What a source does not tell is null, with the reason in `notes`. A state directory tells it from its seconds and
-rollups, in whole ones. --format writes the requests of the window as a trace
+rollups, in whole ones; a Prometheus from the counters of capwatch, of the week before now where no window is given.
+--format writes the requests of the window as a trace
 for load generators instead, times and lengths and no text: mooncake (JSON lines), azure (CSV), guidellm (JSON lines,
 its `kind: trace_synthetic`). `capwatch plan whatif --profile FILE` begins from a profile.
 """
@@ -18,7 +19,7 @@ from capwatch.capacity.profile import Requests as Columns
 from capwatch.capacity.profile import profile
 from capwatch.console.answer import as_json
 from capwatch.errors import UsageError
-from capwatch.observed import Given, Requests, given, requests, rollups, source, window
+from capwatch.observed import Given, Requests, given, requests, rollups, scraped, source, window
 from capwatch.observed.traces import FORMS, replayable
 
 EXAMPLE = "capwatch profile --config.file capwatch.yml access.jsonl"
@@ -39,11 +40,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.form is not None and arguments.form not in FORMS:
         raise UsageError(f"--format: no form {arguments.form!r}; one of {', '.join(FORMS)}")
     since, until = window.window(arguments)
-    found = given(arguments, ["logs", "state"], "profile needs single requests, or a history")
+    found = given(arguments, ["logs", "state", "prometheus"], "profile needs a SOURCE")
+    if found.kind != "logs" and arguments.form is not None:
+        raise UsageError("--format: a history has no single requests; give --config.file F LOG...")
     if found.state is not None:
-        if arguments.form is not None:
-            raise UsageError("--format: a history has no single requests; give --config.file F LOG...")
         print(as_json(rollups.profile(found.state, since, until, arguments.pool)))
+        return 0
+    if found.prometheus is not None:
+        print(as_json(scraped.profile(found.prometheus, since, until, arguments.pool, time.time())))
         return 0
     told = requests(found, "profile", time.time()).inside(arguments.pool, since, until)
     if arguments.form is not None:
