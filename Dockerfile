@@ -4,8 +4,10 @@ ARG BASE=python:3.13-slim-bookworm
 
 FROM ${BASE} AS build
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml setup.py README.md LICENSE ./
 COPY capwatch capwatch
+COPY rules rules
+COPY dashboards dashboards
 # Its own environment, so that the second stage takes one folder and neither pip's cache nor the sources.
 RUN python -m venv /opt/capwatch \
  && /opt/capwatch/bin/pip install --no-cache-dir --disable-pip-version-check '.[gpu]'

@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 NOTE = "<!-- built by docs/build.py; edit the code instead -->\n\n"
 LATER = {
     "drift.tick",
-    *(f"pools[].{name}" for name in ("cold_start", "scale_down_window", "price")),
+    "pools[].price",
 }
 """Keys of the configuration, each with all that is below it, that nothing uses yet."""
 RECORD = {

@@ -98,6 +98,10 @@ class Server:
         found = self._asked(f"label/{label}/values", words, form=False)
         return sorted(_decoded(found, list[str], self.url))
 
+    def told(self, path: str) -> Any:
+        """What the API tells that is no series, by its place: `rules`, `targets`, `status/buildinfo`."""
+        return _decoded(self._asked(path, {}, form=False), Any, self.url)
+
     def _piece(self, expr: str, first: int, end: int, step: float) -> Columns:
         """Moments first ≤ k < end, of k steps each; in halves where they are too much for one answer."""
         words = {"query": expr, "start": f"{first * step:.3f}", "end": f"{(end - 1) * step:.3f}", "step": f"{step:.3f}"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import time
@@ -15,6 +16,7 @@ import yaml
 
 from capwatch.demo import truth
 from capwatch.demo.draw import Rows
+from tests.end_to_end.command import printed
 from tests.end_to_end.prometheus import Prometheus, prometheus
 
 from .conftest import Simulated
@@ -82,9 +84,14 @@ def evaluated(quiet: Simulated, tmp_path_factory: pytest.TempPathFactory) -> Ite
     assert (made.returncode, made.stderr) == (0, "")
     with prometheus(blocks, configuration(folder)) as server:
         deadline = time.monotonic() + PATIENCE_S
-        while missing(server) - MAYBE != set(EMPTY) and time.monotonic() < deadline:
+        while (missing(server) - MAYBE != set(EMPTY) or not asked_once(server)) and time.monotonic() < deadline:
             time.sleep(0.5)
         yield Evaluated(server, time.time())
+
+
+def asked_once(server: Prometheus) -> bool:
+    """Whether every rule has been evaluated."""
+    return all(rule["health"] != "unknown" for rule in server.rules())
 
 
 def missing(server: Prometheus) -> set[str]:
@@ -110,6 +117,18 @@ def test_no_alert_is_even_pending(evaluated: Evaluated) -> None:
     """In quiet traffic."""
     active = {rule["name"]: rule["alerts"] for rule in evaluated.server.rules() if rule.get("alerts")}
     assert active == {}
+
+
+def test_the_doctor_agrees(evaluated: Evaluated) -> None:
+    """All rules are loaded, healthy and as shipped; what is not recorded is what the tests above say, with a reason."""
+    told = json.loads(printed("doctor", "--prometheus", evaluated.server.url, "--json", cwd=RULES, code=1))
+    (finding,) = [one for one in told["findings"] if one["severity"] != "note"]
+    counts = ", ".join(f"slice:capwatch_goodput_judged:increase{window}" for window in ("1h", "6h", "3d"))
+    assert (finding["check"], finding["seen"]) == ("rules-differ", [counts])  # they are evaluated more often here
+    rules = {one["where"]: one["state"] for one in told["expressions"] if one["kind"] == "record"}
+    assert {name for name, state in rules.items() if state == "empty"} - MAYBE == set(EMPTY)
+    explained = {name for one in told["findings"] for name in one["affects"]}
+    assert {one["where"] for one in told["expressions"] if one["state"] == "empty" and one["missing"]} <= explained
 
 
 def whole(name: str) -> str:

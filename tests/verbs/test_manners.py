@@ -39,8 +39,8 @@ LOADTEST = "".join(
     + "\n"
     for one in serve(Engine(), poisson(1.2, 400, 1))
 )
-# A daemon ends when it is told to, and a note needs one that runs; both are tried with a daemon elsewhere.
-ENDING = [name for name in verbs() if name not in ("run", "demo", "acknowledge", "annotate")]
+# A daemon ends when it is told to, and a note needs one that runs, as a doctor needs a server; all are tried elsewhere.
+ENDING = [name for name in verbs() if name not in ("run", "demo", "acknowledge", "annotate", "doctor")]
 
 
 @pytest.fixture
@@ -119,6 +119,10 @@ REFUSED = {
     REPLAY + "--families nothing access.jsonl": "--families: no metric 'nothing'",
     REPLAY + "--openmetrics-out missing/out.om access.jsonl": "--openmetrics-out: missing/out.om",
     REPLAY + "--openmetrics-out state.d access.jsonl": "--openmetrics-out: state.d",
+    "doctor": "--prometheus: is missing",
+    "doctor --prometheus 127.0.0.1:9090": "--prometheus: is no address",
+    "doctor --prometheus http://127.0.0.1:9 --also missing.json": "--also: missing.json cannot be read",
+    "doctor --prometheus http://127.0.0.1:9 --also access.jsonl": "--also: access.jsonl has no expression",
     "check-config": "FILE",
     "check-config missing.yml": "missing.yml",
     "check-config broken.yml": "broken.yml",
