@@ -8,9 +8,11 @@ COPY pyproject.toml setup.py README.md LICENSE ./
 COPY capwatch capwatch
 COPY rules rules
 COPY dashboards dashboards
+COPY deploy/package deploy/package
 # Its own environment, so that the second stage takes one folder and neither pip's cache nor the sources.
+# An image whose page has no plots is not built at all.
 RUN python -m venv /opt/capwatch \
- && /opt/capwatch/bin/pip install --no-cache-dir --disable-pip-version-check '.[gpu]'
+ && CAPWATCH_PLOTS=required /opt/capwatch/bin/pip install --no-cache-dir --disable-pip-version-check '.[gpu]'
 
 FROM ${BASE}
 ARG VERSION=unknown

@@ -12,12 +12,12 @@ help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
 # The stamp is newer than pyproject.toml exactly when the environment holds what pyproject.toml asks for.
-.venv/.stamp: pyproject.toml tests/prepare
+.venv/.stamp: pyproject.toml tests/prepare deploy/package/backend.py
 	@bash tests/prepare python
 	@touch $@
 
 # What the program alone needs; an environment that is made for the tests has it as well.
-.venv/.runtime: pyproject.toml tests/prepare
+.venv/.runtime: pyproject.toml tests/prepare deploy/package/backend.py
 	@bash tests/prepare runtime
 	@touch $@
 
@@ -66,7 +66,7 @@ engine: .venv/.stamp ## real vLLM, LiteLLM proxy and llama.cpp against what capw
 	@$(BIN)/python -m tests.end_to_end.engine
 
 wheel: .venv/.stamp ## sdist and wheel into dist/
-	@$(BIN)/python -m build --outdir dist .
+	@CAPWATCH_PLOTS=required $(BIN)/python -m build --outdir dist .
 
 clean: ## remove what was built, the environment too
 	@rm -rf .venv .venv-engine build dist capwatch.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

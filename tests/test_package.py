@@ -31,7 +31,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = tmp_path_factory.mktemp("tree")
     shutil.copytree(ROOT / "capwatch", tree / "capwatch", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "tests", tree / "tests", ignore=shutil.ignore_patterns("__pycache__", "output"))
-    for name in ("rules", "dashboards"):
+    for name in ("rules", "dashboards", "deploy/package"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree)
@@ -91,3 +91,10 @@ def test_the_wheel_installs_and_runs(dist: Path, tmp_path: Path) -> None:
     assert int(expressions) == len(list(shipped.expressions()))
     assert Path(folder).is_relative_to(tmp_path)
     assert capwatch.__version__ in run(tmp_path / "bin" / "capwatch", "--version", cwd=tmp_path)
+
+
+def test_the_wheel_holds_the_library_of_the_page(dist: Path) -> None:
+    """Plots need no network: what draws them is in the package, with its licence."""
+    with zipfile.ZipFile(wheel(dist)) as archive:
+        names = {name.rpartition("/")[2] for name in archive.namelist() if name.startswith("capwatch/web/assets/")}
+    assert {"uPlot.iife.min.js", "uPlot.min.css", "uPlot.LICENSE", "page.html", "main.js"} <= names

@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 
 from capwatch import __version__
 from capwatch.config.rules import roles
 from capwatch.config.schema import Config, Pool, Source
+from capwatch.daemon.lately import Lately, present
+from capwatch.daemon.now import pools
+from capwatch.daemon.recent import recent
 from capwatch.daemon.shown import Form, Shown
+from capwatch.daemon.slots import still_open
+from capwatch.daemon.spared import Spared
 from capwatch.ledger import SOURCE, Table, Totals
 from capwatch.meters.files import FILES, LOSSES, LOST
 from capwatch.meters.sources import DROPS, LAST_EVENT, LINES
 from capwatch.metrics import DROP_REASONS
 from capwatch.redact import redacted
 from capwatch.sourcing import engines
+from capwatch.web.findings import findings
+from capwatch.web.now import History, Now, Recent
 from capwatch.web.status import Bytes, Commit, Drifts, Lines, PoolStatus, SourceStatus, Status
+
+NOW_S: Final = 1.0
+"""So long what the page asks for stands, however many ask: making it holds up scrapes for a moment."""
+RECENT_S: Final = 5.0
+HISTORY_S: Final = 15.0
+"""A minute is the finest that it tells."""
 
 
 class Board:
@@ -28,6 +42,10 @@ class Board:
         self.files: Mapping[str, tuple[int, tuple[str, ...]]] = {}
         """By source: files followed, and problems, as reading last saw them."""
         self._shown = shown
+        self._lately = Lately(config.state_dir)
+        self._now = Spared(self._make_now, NOW_S)
+        self._recent = Spared(self._make_recent, RECENT_S)
+        self._history = Spared(self._make_history, HISTORY_S)
 
     def metrics(self, form: Form, *, compressed: bool) -> bytes:
         """The page of metrics."""
@@ -40,6 +58,35 @@ class Board:
     def drifts(self) -> Drifts:
         """See `Drifts`."""
         return self._shown.live.drifts
+
+    def now(self) -> Now:
+        """See `Now`."""
+        return self._now.value()
+
+    def recent(self) -> Recent:
+        """See `Recent`."""
+        return self._recent.value()
+
+    def history(self) -> History:
+        """See `History`."""
+        return self._history.value()
+
+    def _make_now(self) -> Now:
+        with self._shown.held() as totals:
+            found = pools(self.config, totals)
+            clock = totals.clock or None
+        return Now(clock=clock, findings=findings(self.status(), self.drifts(), found), pools=found)
+
+    def _make_recent(self) -> Recent:
+        with self._shown.held() as totals:
+            opened, clock = still_open(totals), totals.clock
+        return recent(opened, clock)
+
+    def _make_history(self) -> History:
+        rooms = {pool.name: pool.kv_room for pool in self.now().pools if pool.kv_room is not None}
+        with self._shown.held() as totals:
+            copied = present(totals, rooms)
+        return self._lately.history(copied)
 
     def status(self) -> Status:
         """See `Status`."""

@@ -146,6 +146,10 @@ class Totals:
         """The sums of a table by slots; slots ahead of the clock are among them."""
         return self._slots[table.name]
 
+    def rolling(self, sketch: Sketch) -> Mapping[int, Cells]:
+        """The values of a sketch that rolls up with a table, by the slots of that table which are open."""
+        return self._rolling[sketch.name]
+
     def window(self, table: Table) -> tuple[Ints, Floats]:
         """(keys, sums) over all slots of a table that the clock has reached."""
         reached = math.floor(self.clock / table.slot_s)

@@ -1,8 +1,8 @@
 """The web: what the daemon shows over HTTP, to scrapers, people and programs, whatever the other side does.
 
 `negotiate` the format · `request` what was asked · `answer` what is said · `site` which answer belongs to which path ·
-`page`, `api` what is in it · `door` who may come in · `dialogue` HTTP as bytes · `address`, `line`, `server` sockets,
-limits, patience · `shown`, `status` what the daemon lends.
+`page`, `files`, `api` what is in it · `findings` what matters first · `door` who may come in · `dialogue` HTTP as
+bytes · `address`, `line`, `server` sockets, limits, patience · `shown`, `status`, `now` what the daemon lends.
 """
 
 from capwatch.web.door import Door

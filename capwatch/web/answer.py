@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Final
 
 TEXT: Final = "text/plain; charset=utf-8"
 NOTHING_ELSE: Final = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 """A content security policy under which a document loads and starts nothing, sends nothing and is framed nowhere."""
+LEAST: Final = 1024
+"""Bytes below which packing saves no packet."""
+LEVEL: Final = 5
+"""Phones are far away: a third less than the fastest level gives, for some milliseconds."""
 _ALWAYS: Final[Mapping[str, str]] = {
     "Server": "capwatch",
     "X-Content-Type-Options": "nosniff",
@@ -33,6 +38,14 @@ class Answer:
     def phrase(self) -> str:
         """The status in words."""
         return HTTPStatus(self.status).phrase
+
+    def packed(self, *, compressed: bool) -> Answer:
+        """As gzip where the client takes that (``compressed``) and it is worth it; caches are told what it hangs on."""
+        headers = (*self.headers, ("Vary", "Accept-Encoding"))
+        if not compressed or len(self.body) < LEAST:
+            return replace(self, headers=headers)
+        body = gzip.compress(self.body, LEVEL, mtime=0)  # HEAD and GET must agree
+        return replace(self, body=body, headers=(*headers, ("Content-Encoding", "gzip")))
 
     def lines(self) -> list[tuple[str, str]]:
         """The headers, each name once; what is given later stands."""

@@ -12,6 +12,16 @@
 `/api/v1/drift` is one object: ``active``, a list of the drifts that are active, and ``events``, the last fifty that
 were raised or have gone, oldest first. Each has the keys of an event line of `capwatch backtest` and its ``sentence``.
 
+What the page shows beside these (`capwatch.web.now` says what each key means):
+
+- `/api/v1/now`: ``clock``; ``findings``, worst first, with ``kind``, ``severity`` (`bad`, `warn`, `note`, `good`),
+  ``text``, ``pool``, ``todo``; ``pools`` over the last five minutes;
+- `/api/v1/recent`: ``since``, ``until``, ``columns``, ``rows`` (pool, tenant, route, then figures), ``more``;
+- `/api/v1/history`: the last 24 hours: ``minutes``, ``slots`` (when the lists begin), ``minute_s``, ``slot_s``,
+  ``pools`` by name, ``notes``, ``problem``.
+
+Each is made for everybody at most once in a second, in five, in fifteen.
+
 Times are seconds since the epoch; what is not known is null. Keys are added, never renamed.
 """
 
@@ -23,19 +33,19 @@ import msgspec
 from msgspec.structs import replace
 
 from capwatch.web.answer import Answer
-from capwatch.web.status import Drifts, SourceStatus, Status
+from capwatch.web.status import SourceStatus, Status
 
 JSON: Final = "application/json"
 
 
 def status(now: Status) -> Answer:
     """The answer of `/api/v1/status`."""
-    return Answer(200, msgspec.json.encode(replace(now, sources=[*map(_spelt, now.sources)])) + b"\n", JSON)
+    return document(replace(now, sources=[*map(_spelt, now.sources)]))
 
 
-def drift(now: Drifts) -> Answer:
-    """The answer of `/api/v1/drift`."""
-    return Answer(200, msgspec.json.encode(now) + b"\n", JSON)
+def document(told: msgspec.Struct) -> Answer:
+    """One object as JSON, what is no number as null."""
+    return Answer(200, msgspec.json.encode(told) + b"\n", JSON)
 
 
 def _spelt(source: SourceStatus) -> SourceStatus:

@@ -1,45 +1,30 @@
-"""The plain page at `/`: what capwatch is, where its metrics are, and how each source fares.
+"""The page at `/`: the answer for whoever is on call, and the frame that its script fills and keeps fresh.
 
-Made anew for each request, from the status alone; everything in it is escaped, and it loads nothing.
+Made anew for each request; everything in it is escaped. Without scripts it still says what is the matter, what to do
+first, and how each source fares.
 """
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from hashlib import sha256
 from html import escape
+from string import Template
 from typing import Final
 
+from capwatch.web import files
 from capwatch.web.answer import NOTHING_ELSE, Answer
+from capwatch.web.now import Finding, Now
 from capwatch.web.status import PoolStatus, SourceStatus, Status
 
 HTML: Final = "text/html; charset=utf-8"
-
-# On a narrow screen each row of a table becomes a block, and each cell says its own heading.
-STYLE: Final = """
-:root{color-scheme:light dark}
-body{font:16px/1.5 system-ui,sans-serif;max-width:76rem;margin:0 auto;padding:1rem;color:CanvasText;background:Canvas}
-h1{font-size:1.5rem;margin:.5rem 0}
-h2{font-size:1.15rem;margin:2rem 0 .5rem}
-table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
-th,td{text-align:left;vertical-align:top;padding:.35rem .7rem .35rem 0;border-bottom:1px solid #8886}
-.n{text-align:right}
-td.n{white-space:nowrap}
-p,td.w{overflow-wrap:anywhere}
-.bad{color:#c5221f;font-weight:600}
-.dim{opacity:.7}
-@media(prefers-color-scheme:dark){.bad{color:#ff8a80}a{color:#8ab4f8}}
-@media(max-width:60rem){
-thead{display:none}
-tr{display:block;padding:.6rem 0;border-bottom:1px solid #8886}
-td,td.n{display:flex;justify-content:space-between;gap:1rem;text-align:right;border:0;padding:.1rem 0}
-td::before{content:attr(data-is);opacity:.7;text-align:left;white-space:nowrap}
-td span{overflow-wrap:anywhere}
-}
-"""
-_POLICY: Final = f"{NOTHING_ELSE}; style-src 'sha256-{b64encode(sha256(STYLE.encode()).digest()).decode()}'"
+POLICY: Final = f"{NOTHING_ELSE}; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'"
+"""The page's own files and the API, nothing inline, nothing from elsewhere."""
+_FRAME: Final = Template((files.FOLDER / "page.html").read_text())
+_PLOTS: Final = (
+    f'<link rel="stylesheet" href="{files.BASE}uPlot.min.css">\n'
+    f'<script defer src="{files.BASE}uPlot.iife.min.js"></script>\n'
+)
 
 _SOURCES: Final = (
     "source",
@@ -62,30 +47,34 @@ _CLASSES: Final = {
 _UNITS: Final = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
 
 
-def answer(status: Status, telemetry_path: str) -> Answer:
+def answer(status: Status, now: Now, telemetry_path: str) -> Answer:
     """The answer of `/`."""
-    return Answer(200, html(status, telemetry_path).encode(errors="replace"), HTML, _POLICY)
+    return Answer(200, html(status, now, telemetry_path).encode(errors="replace"), HTML, POLICY)
 
 
-def html(status: Status, telemetry_path: str) -> str:
+def html(status: Status, now: Now, telemetry_path: str) -> str:
     """The page as text."""
-    links = (telemetry_path, "/api/v1/status", "/-/healthy", "/-/ready")
-    parts = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8"><title>capwatch</title>',
-        '<meta name="viewport" content="width=device-width,initial-scale=1">',
-        f"<style>{STYLE}</style></head><body>",
-        f'<h1>capwatch <span class="dim">{escape(status.version)}</span></h1>',
-        "<p>Capacity observability for LLM serving.</p>",
-        "<p>" + " · ".join(f'<a href="{escape(link)}">{escape(link)}</a>' for link in links) + "</p>",
-        *_state(status),
-        "<h2>Sources</h2>",
-        _table(_SOURCES, (_source(source, status.at) for source in status.sources)),
-        "<h2>Pools</h2>",
-        _table(_POOLS, map(_pool, status.pools)),
-        "</body></html>",
-    ]
-    return "\n".join(parts) + "\n"
+    first, *others = now.findings or (Finding(kind="quiet", severity="note", text="Nothing is known yet."),)
+    links = (telemetry_path, "/api/v1/status", "/api/v1/drift", "/api/v1/now", "/-/healthy", "/-/ready")
+    return _FRAME.substitute(
+        base=files.BASE,
+        library=_PLOTS if files.COMPLETE else "",
+        version=escape(status.version),
+        age=_moment(status.commit.timestamp, status.at),
+        severity=first.severity,
+        sentence=escape(first.text),
+        todo=_todo(first),
+        others="".join(f'<li class="{one.severity}">{escape(one.text)}</li>' for one in others),
+        state="\n".join(_state(status)),
+        sources=_table(_SOURCES, (_source(source, status.at) for source in status.sources)),
+        pools=_table(_POOLS, map(_pool, status.pools)),
+        links=" · ".join(f'<a href="{escape(link)}">{escape(link)}</a>' for link in links),
+    )
+
+
+def _todo(finding: Finding) -> str:
+    steps = "".join(f"<li>{escape(step)}</li>" for step in finding.todo)
+    return f"<h2>What to do first</h2><ol>{steps}</ol>" if steps else ""
 
 
 def _state(status: Status) -> Iterable[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from capwatch.web.negotiate import Form
+from capwatch.web.now import History, Now, Recent
 from capwatch.web.status import Drifts, Status
 
 
@@ -19,6 +20,15 @@ class Shown(Protocol):
 
     def drifts(self) -> Drifts:
         """See `Drifts`."""
+
+    def now(self) -> Now:
+        """See `Now`."""
+
+    def recent(self) -> Recent:
+        """See `Recent`."""
+
+    def history(self) -> History:
+        """See `History`."""
 
     def ready(self) -> bool:
         """Whether everything has been read that lay on disk at the start."""

@@ -1,4 +1,4 @@
-"""Which answer belongs to which request: the paths of contract section 8 and no others."""
+"""Which answer belongs to which request: the paths of contract section 8, what the page needs, and no others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from capwatch.exporters.protobuf import PROTOBUF
 from capwatch.exporters.text import OPENMETRICS, PROMETHEUS
-from capwatch.web import api, negotiate, page
+from capwatch.web import api, files, negotiate, page
 from capwatch.web.answer import Answer, said
 from capwatch.web.negotiate import Form
 from capwatch.web.request import Asked
@@ -41,16 +41,30 @@ class Site:
             return said(400, "no request here has a body")
         if self.is_scrape(asked):
             return self._metrics(asked)
-        return self._page(asked.path)
+        answer = self._told(asked.path)
+        if answer is None:
+            return self._probe(asked.path)
+        return answer.packed(compressed=negotiate.gzip(asked.headers.get("accept-encoding")))
 
-    def _page(self, path: str) -> Answer:
+    def _told(self, path: str) -> Answer | None:
+        """What people and their browsers ask for."""
         match path:
             case "/":
-                return page.answer(self.shown.status(), self.telemetry_path)
+                return page.answer(self.shown.status(), self.shown.now(), self.telemetry_path)
             case "/api/v1/status":
                 return api.status(self.shown.status())
             case "/api/v1/drift":
-                return api.drift(self.shown.drifts())
+                return api.document(self.shown.drifts())
+            case "/api/v1/now":
+                return api.document(self.shown.now())
+            case "/api/v1/recent":
+                return api.document(self.shown.recent())
+            case "/api/v1/history":
+                return api.document(self.shown.history())
+        return files.answer(path)
+
+    def _probe(self, path: str) -> Answer:
+        match path:
             case "/-/healthy":
                 return said(200, "capwatch is alive")
             case "/-/ready":

@@ -25,8 +25,9 @@ from capwatch.ledger.native import FINEST
 from capwatch.meters.latency import natives
 from capwatch.web import Server, Status
 from capwatch.web.negotiate import Form
+from capwatch.web.now import History, Now, Recent
 from capwatch.web.status import Drifts
-from tests.web.talk import STATUS
+from tests.web.talk import NOW, STATUS
 
 from .replayed import rows, totals
 
@@ -62,6 +63,18 @@ class Shown:
     def drifts(self) -> Drifts:
         """None."""
         return Drifts()
+
+    def now(self) -> Now:
+        """Nothing."""
+        return NOW
+
+    def recent(self) -> Recent:
+        """Nobody."""
+        return Recent()
+
+    def history(self) -> History:
+        """None."""
+        return History()
 
     def ready(self) -> bool:
         """It is."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from capwatch.web import Bytes, Commit, Door, Limits, Lines, PoolStatus, Server, SourceStatus, Status
 from capwatch.web.negotiate import Form
+from capwatch.web.now import Finding, History, Now, Recent
 from capwatch.web.status import Drifts
 
 PATIENCE_S = 30.0
@@ -38,6 +39,8 @@ STATUS = Status(
     pools=[PoolStatus(name="chat", assumed=True, prefill_tokens_per_second=4000.0, decode_tokens_per_second=160.0)],
 )
 
+NOW = Now(clock=1_764_500_000.0, findings=[Finding(kind="quiet", severity="good", text="Nothing has changed.")])
+
 
 @dataclass
 class Daemon:
@@ -60,6 +63,18 @@ class Daemon:
     def drifts(self) -> Drifts:
         """None."""
         return Drifts()
+
+    def now(self) -> Now:
+        """That nothing has changed."""
+        return NOW
+
+    def recent(self) -> Recent:
+        """Nobody."""
+        return Recent()
+
+    def history(self) -> History:
+        """None."""
+        return History()
 
     def ready(self) -> bool:
         """Whether it is ready."""

@@ -1,0 +1,132 @@
+// The active drift: from what was expected, by effects, to what it is now; and who adds how much.
+
+import { clock, el, fill, fixed, percent, signed } from "./words.js";
+
+const EFFECTS = {
+  mix: ["mix", "other requests than before"],
+  prompt: ["prompts", "longer or shorter prompts"],
+  output: ["answers", "longer or shorter answers"],
+  cache: ["cache", "prompt tokens found in the cache"],
+};
+const VERDICTS = {
+  composition: "Composition: the requests changed. The replicas work as before.",
+  queueing: "Queueing: requests wait; their work is as before.",
+  both: "Composition, and by now requests wait longer, too.",
+  unknown: "Whether requests also wait longer cannot be told from these logs.",
+};
+const MOST = 9;
+
+/** Decimals that show a hundredth of the cost. */
+const decimals = (cost) => (cost >= 10 ? 1 : cost >= 0.1 ? 2 : 4);
+
+/** A bar from one value to another on a scale from 0 to ``most``. */
+function bar(from, to, most, kind) {
+  const left = (100 * Math.min(from, to)) / most;
+  const width = Math.max(0.6, (100 * Math.abs(to - from)) / most);
+  return el(
+    "svg:svg",
+    { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
+    el("svg:rect", { x: left, y: 0, width, height: 10, class: kind }),
+  );
+}
+
+/** The effects as a waterfall: a table, so that it can be read aloud. */
+function waterfall(event) {
+  const { cost_before: before, cost_after: after, effects } = event;
+  let reached = before;
+  const steps = Object.keys(EFFECTS).map((name) => ({ name, from: reached, to: (reached += effects[name]) }));
+  const most = 1.02 * Math.max(before, after, ...steps.flatMap((step) => [step.from, step.to]));
+  const places = decimals(Math.max(before, after));
+  const row = (label, title, figure, drawn, strong) =>
+    el("tr", { class: strong ? "total" : null }, el("th", { scope: "row", title }, label), el("td", { class: "drawn" }, drawn), el("td", { class: "n" }, figure));
+  return el(
+    "table",
+    { class: "waterfall" },
+    el("caption", {}, "Replica-seconds per request"),
+    el(
+      "tbody",
+      {},
+      row("expected", "by the history of this hour, tenants and classes", fixed(before, places), bar(0, before, most, "before"), true),
+      steps.map(({ name, from, to }) =>
+        row(EFFECTS[name][0], EFFECTS[name][1], signed(to - from, places), bar(from, to, most, to >= from ? "more" : "less")),
+      ),
+      row("now", "the requests since then", fixed(after, places), bar(0, after, most, "after"), true),
+    ),
+  );
+}
+
+/** Who: the largest contributions, each tenant, route and class by itself. */
+function contributions(event) {
+  const found = event.contributions.slice(0, MOST);
+  if (!found.length) return el("p", { class: "dim" }, "No single tenant, route or class stands out.");
+  const most = Math.max(...found.map((one) => Math.abs(one.replica_seconds)));
+  const places = decimals(Math.max(event.cost_before, event.cost_after));
+  return el(
+    "table",
+    { class: "waterfall who" },
+    el("caption", {}, "Who adds it (tenants, routes and classes each tell the same sum once)"),
+    el(
+      "tbody",
+      {},
+      found.map((one) =>
+        el(
+          "tr",
+          {},
+          el(
+            "th",
+            { scope: "row" },
+            el("span", { class: "dim" }, `${one.dimension} `),
+            one.value,
+            el("span", { class: "dim share" }, ` ${EFFECTS[one.effect]?.[0] ?? one.effect}, ${percent(one.share_before)} → ${percent(one.share_after)} of requests`),
+          ),
+          el("td", { class: "drawn" }, bar(0, Math.abs(one.replica_seconds), most, one.replica_seconds >= 0 ? "more" : "less")),
+          el("td", { class: "n" }, signed(one.replica_seconds, places)),
+        ),
+      ),
+    ),
+  );
+}
+
+/** The last events, newest first. */
+function past(events, pool) {
+  const mine = events.filter((event) => event.pool === pool).slice(-5).reverse();
+  if (!mine.length) return null;
+  return el(
+    "details",
+    {},
+    el("summary", {}, `Drifts of the past (${mine.length})`),
+    el("ul", {}, mine.map((event) => el("li", {}, el("span", { class: "dim" }, `${day(event.at)} ${clock(event.at)} `), event.sentence))),
+  );
+}
+
+const day = (at) => new Date(1000 * at).toISOString().slice(0, 10);
+
+/** Fill the section for one pool. */
+export function showDrift(section, drifts, pool) {
+  const active = drifts.active.filter((event) => event.pool === pool.name);
+  const body = section.querySelector("#drift-body");
+  section.classList.toggle("active", active.length > 0);
+  const before = past(drifts.events, pool.name);
+  const open = body.querySelector("details")?.open;
+  if (active.length) {
+    fill(
+      body,
+      active.flatMap((event) => [
+        event.verdict ? el("p", { class: "verdict" }, VERDICTS[event.verdict] ?? event.verdict) : null,
+        el("div", { class: "pair" }, waterfall(event), contributions(event)),
+      ]),
+      before,
+    );
+  } else {
+    fill(body, el("p", {}, quiet(pool)), before);
+  }
+  if (open) body.querySelector("details")?.setAttribute("open", "");
+}
+
+function quiet(pool) {
+  if (pool.learning) return "Less than three days of history: what is usual is still being learnt, and only a rise of 25 % over ten minutes would be told.";
+  if (pool.cost === null) return "No request tells its tokens, so there is no cost to watch.";
+  if (pool.cost_reference === null) return "Not looked at yet.";
+  const places = decimals(pool.cost);
+  return `Nothing. A request takes ${fixed(pool.cost, places)} replica-seconds; ${fixed(pool.cost_reference, places)} are expected of these tenants and classes at this hour.`;
+}

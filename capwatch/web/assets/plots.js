@@ -1,0 +1,202 @@
+// Plots over time, drawn by uPlot: one axis of time for all, and a cursor that is in all of them at once.
+
+import { clock, el, fill, number, percent, seconds } from "./words.js";
+
+const PHASES = ["gateway", "retrieval", "tool", "queue", "prefill", "decode", "other"];
+const HEIGHT = 170;
+const sync = "capwatch";
+
+/** What is drawn: title, unit of the axis, and the lines of a pool. */
+const FIGURES = [
+  { id: "rate", title: "Requests per second", form: number, minutes: true, zero: true, lines: (h) => [["requests/s", h.rate]] },
+  {
+    id: "cost", title: "Work per request (replica-seconds)", form: number, minutes: true, zero: true,
+    lines: (h, pool) => [["work", h.cost], ["expected now", pool.cost_reference === null ? null : h.cost.map(() => pool.cost_reference), "dashed"]],
+  },
+  { id: "inflight", title: "Requests in flight, by phase", form: number, zero: true, stacked: true, lines: (h) => PHASES.map((phase) => [phase, h.in_flight[phase]]) },
+  { id: "goodput", title: "Good requests (met every target)", form: percent, most: 1, lines: (h) => [["good", h.goodput]] },
+  { id: "ttft", title: "Time to first token", form: seconds, zero: true, lines: (h) => [["p50", h.ttft_p50], ["p95", h.ttft_p95]] },
+  { id: "kv", title: "KV memory that may be needed, of all", form: percent, zero: true, lines: (h) => [["demand", h.kv_demand]] },
+];
+
+const known = (list) => list !== null && list !== undefined && list.some((value) => value !== null);
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+/** All figures of one pool. */
+export class Plots {
+  #parent;
+  #drawn = [];
+  #key = "";
+
+  constructor(parent) {
+    this.#parent = parent;
+    new ResizeObserver(() => this.#drawn.forEach(({ plot, box }) => plot.setSize({ width: box.clientWidth, height: HEIGHT }))).observe(parent);
+  }
+
+  /** Draw anew in other colours. */
+  recolour() {
+    this.#key = "";
+  }
+
+  show(history, pool, drifts, stretch) {
+    const told = history.pools[pool.name];
+    const marks = this.#marks(history, pool, drifts);
+    const figures = FIGURES.map((figure) => ({ figure, data: told ? data(figure, history, told, pool, stretch) : null })).filter((one) => one.data !== null);
+    const key = JSON.stringify([pool.name, figures.map(({ figure, data: { names } }) => [figure.id, names])]);
+    if (!figures.length) return this.#nothing();
+    if (!window.uPlot) return this.#plain(figures);
+    if (key !== this.#key) this.#build(figures, key);
+    figures.forEach(({ figure, data: { columns, tops, label, ends } }, place) => {
+      const one = this.#drawn[place];
+      one.marks = marks;
+      one.plot.setData(tops ?? columns, false);
+      one.columns = columns;
+      one.plot.setScale("x", { min: ends[0], max: ends[1] });
+      one.box.setAttribute("aria-label", label);
+      one.now.textContent = label;
+    });
+  }
+
+  /** When the active drift began, and what somebody noted. */
+  #marks(history, pool, drifts) {
+    const began = drifts.active.filter((event) => event.pool === pool.name).map((event) => ({ at: event.started_at, text: "change", kind: "bad" }));
+    const notes = history.notes.filter((note) => note.pool === null || note.pool === pool.name).map((note) => ({ at: note.at, text: note.text, kind: "note" }));
+    return [...began, ...notes];
+  }
+
+  #nothing() {
+    this.#clear();
+    fill(this.#parent, el("p", { class: "dim" }, "Nothing to draw yet: the first plot comes a minute after the first requests."));
+  }
+
+  /** Without the library: the newest figures in words. */
+  #plain(figures) {
+    this.#clear();
+    fill(
+      this.#parent,
+      el("p", { class: "warn" }, "This build lacks uPlot, which draws the plots; README, “The page”, says how to add it. Newest figures:"),
+      el("ul", {}, figures.map(({ figure, data: { label } }) => el("li", {}, `${figure.title}: ${label}`))),
+    );
+  }
+
+  #clear() {
+    this.#drawn.forEach(({ plot }) => plot.destroy());
+    this.#drawn = [];
+    this.#key = "";
+  }
+
+  #build(figures, key) {
+    this.#clear();
+    this.#key = key;
+    fill(
+      this.#parent,
+      figures.map(({ figure, data: { names } }) => {
+        const box = el("div", { class: "plot", role: "img" });
+        const now = el("span", { class: "dim now" });
+        const one = { box, now, marks: [], columns: [] };
+        one.figure = el("figure", { id: `plot-${figure.id}` }, el("figcaption", {}, figure.title, " ", now), box);
+        one.names = names;
+        one.kind = figure;
+        this.#drawn.push(one);
+        return one.figure;
+      }),
+    );
+    for (const one of this.#drawn) one.plot = new window.uPlot(options(one), one.names.map(() => []).concat([[]]), one.box);
+  }
+}
+
+/** The columns of a figure, cut to the stretch; null where nothing of it is known. */
+function data(figure, history, told, pool, stretch) {
+  const lines = figure.lines(told, pool).filter(([, values]) => known(values));
+  if (!lines.length || (figure.id === "cost" && lines[0][0] !== "work")) return null;
+  const [begin, step] = figure.minutes ? [history.minutes, history.minute_s] : [history.slots, history.slot_s];
+  const length = Math.max(...lines.map(([, values]) => values.length));
+  const end = Math.max(history.minutes + history.minute_s * told.rate.length, history.slots + history.slot_s * told.goodput.length - history.slot_s);
+  const kept = figure.stacked ? lines.filter(([, values]) => values.some((value) => value > 0)) : lines;
+  const first = Math.max(0, Math.floor((end - stretch - begin) / step) - 1);
+  const times = Array.from({ length: length - first }, (_, index) => begin + (first + index + 0.5) * step);
+  const columns = [times, ...kept.map(([, values]) => values.slice(first))];
+  const newest = kept.map(([name, values]) => [name, values.findLast((value) => value !== null)]);
+  const label = figure.stacked
+    ? `now ${figure.form(newest.reduce((sum, [, value]) => sum + (value ?? 0), 0))}`
+    : `now ${newest.filter(([name]) => !name.startsWith("expected")).map(([name, value]) => (newest.length > 2 || name.startsWith("p") ? `${name} ${figure.form(value)}` : figure.form(value))).join(", ")}`;
+  return {
+    columns,
+    tops: figure.stacked ? stacked(columns) : null,
+    names: kept.map(([name, , style]) => [name, style ?? ""]),
+    label,
+    ends: [end - stretch, end],
+  };
+}
+
+/** Columns that stand on each other, the last one on top. */
+function stacked([times, ...columns]) {
+  const tops = [];
+  let below = times.map(() => 0);
+  for (const column of columns) {
+    below = column.map((value, index) => (value === null ? below[index] : below[index] + value));
+    tops.push(column.every((value) => value === null) ? column : below);
+  }
+  const gaps = times.map((_, index) => columns.every((column) => column[index] === null));
+  return [times, ...tops.map((top) => top.map((value, index) => (gaps[index] ? null : value)))];
+}
+
+function options(one) {
+  const { kind, names, box } = one;
+  const axis = { stroke: colour("dim"), grid: { stroke: colour("grid"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
+  const drawn = (name, place) => (kind.stacked ? `phase-${name}` : place ? "line-2" : "line-1");
+  const series = names.map(([name, style], place) => ({
+    label: name,
+    stroke: style === "dashed" ? colour("dim") : colour(drawn(name, place)),
+    fill: kind.stacked ? colour(drawn(name, place)) : undefined,
+    width: kind.stacked ? 0 : 2,
+    dash: style === "dashed" ? [5, 5] : undefined,
+    points: { show: false },
+    value: (_, value, series, index) => kind.form(index === null ? null : (one.columns[series]?.[index] ?? null)),
+  }));
+  return {
+    width: box.clientWidth || 300,
+    height: HEIGHT,
+    legend: { live: true, show: names.length > 1 || true },
+    cursor: { sync: { key: sync }, points: { show: !kind.stacked }, drag: { x: false, y: false } },
+    scales: { x: { time: true }, y: { range: (_, low, high) => range(kind, low, high) } },
+    tzDate: (at) => window.uPlot.tzDate(new Date(at * 1e3), "Etc/UTC"),
+    axes: [
+      { ...axis, values: (_, ticks) => ticks.map((at) => clock(at)), space: 60 },
+      { ...axis, size: 54, values: (_, ticks) => ticks.map((tick) => kind.form(tick)) },
+    ],
+    series: [{ label: "UTC", value: (_, at) => (at === null ? "–" : clock(at)) }, ...series],
+    bands: kind.stacked ? names.slice(1).map((_, place) => ({ series: [place + 2, place + 1] })) : undefined,
+    hooks: { draw: [(plot) => mark(plot, one.marks)] },
+  };
+}
+
+/** From 0 where that is a quantity's end; a share up to 1, and no closer than a tenth. */
+function range(kind, low, high) {
+  if (low === null || high === null) return [0, 1];
+  if (kind.most) return [Math.min(0.9, Math.floor(low * 20) / 20), kind.most];
+  return [kind.zero ? 0 : low, high * 1.12 || 1];
+}
+
+/** Lines through the plot at moments that matter. */
+function mark(plot, marks) {
+  const { ctx, bbox } = plot;
+  const ratio = window.devicePixelRatio || 1;
+  for (const { at, text, kind } of marks) {
+    const x = plot.valToPos(at, "x", true);
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.save();
+    ctx.strokeStyle = ctx.fillStyle = colour(kind === "bad" ? "bad" : "dim");
+    ctx.lineWidth = ratio;
+    ctx.setLineDash([4 * ratio, 3 * ratio]);
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    const right = x > bbox.left + 0.7 * bbox.width;
+    ctx.textAlign = right ? "right" : "left";
+    ctx.fillText(text.length > 40 ? `${text.slice(0, 39)}…` : text, x + (right ? -4 : 4) * ratio, bbox.top + 11 * ratio);
+    ctx.restore();
+  }
+}

@@ -1,0 +1,188 @@
+"""What whoever is on call should know, worst first: the sentences of the page, and what to do first.
+
+Kinds: `drift` (an alarm of the detector), `headroom`, `wait`, `kv`, `assumed` of a pool; `starting`, `source`, `commit`
+of capwatch itself; `learning` and `quiet` where nothing is wrong. Remedies are those of the runbook, in its order: cut
+the work, tighten admission, add replicas, change the replica.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from capwatch.web.now import Finding, PoolNow, Severity
+from capwatch.web.status import Drifts, SourceStatus, Status
+
+_ORDER: Final = ("bad", "warn", "note", "good")
+STALE_S: Final = 30.0
+"""A commit comes every ten seconds even where nothing happens."""
+BEHIND: Final = 16 << 20
+"""Bytes not yet read, after which what is shown is not the present; some seconds of a busy log."""
+DROPPED: Final = 0.01
+"""Part of a source's lines that may be dropped before somebody should look."""
+FULL: Final = 0.9
+"""KV demand over the pool at which the alert of the runbook fires."""
+_CUT: Final = {
+    "mix": "Cut the work of {who}: shorter prompts (retrieval depth, history, documents), a cap on answers. Minutes.",
+    "prompt": "Cut the prompts of {who}: retrieval depth, history, attached documents. Minutes, undone at once.",
+    "output": "Cap the answers of {who} (max tokens). Minutes, undone at once.",
+    "cache": "Restore the cached prefix of {who}: undo the template change, route by prefix again. Minutes.",
+}
+
+
+def findings(status: Status, drifts: Drifts, pools: Sequence[PoolNow]) -> list[Finding]:
+    """Everything there is to say; never nothing."""
+    found = [*_itself(status), *_pools(drifts, pools)]
+    if not found:
+        found = [*_calm(pools)]
+    return sorted(found, key=lambda one: _ORDER.index(one.severity))
+
+
+def _itself(status: Status) -> Iterator[Finding]:
+    """Is capwatch blind?"""
+    commit = status.commit
+    if not status.ready:
+        yield Finding(
+            kind="starting", severity="note", text="Still reading what lay on disk at the start: totals are growing."
+        )
+    if commit.timestamp is not None and status.at - commit.timestamp > STALE_S:
+        text = f"Nothing has been committed for {span(status.at - commit.timestamp)}: all this is as old as that."
+        yield Finding(kind="commit", severity="bad", text=text, todo=("Read capwatch's log: is the disk full?",))
+    if not status.sources:
+        yield Finding(kind="source", severity="warn", text="No source is configured: there is nothing to watch.")
+    for source in status.sources:
+        yield from _source(source, ready=status.ready)
+
+
+def _source(source: SourceStatus, *, ready: bool) -> Iterator[Finding]:
+    name, lines = f"Source {source.name}", source.lines
+    if not source.up:
+        why = "; ".join(source.problems).encode(errors="replace").decode() or "no file can be read"
+        todo = ("Do the globs of `path` match, and may capwatch read the files? `capwatch check-config` tries both.",)
+        yield Finding(kind="source", severity="warn", text=f"{name} is silent: {why}.", todo=todo)
+    elif ready and source.lag_bytes > BEHIND:
+        text = f"{name} is {source.lag_bytes / (1 << 20):,.0f} MiB behind: what is shown is not the present."
+        yield Finding(kind="source", severity="warn", text=text)
+    dropped = sum(lines.dropped.values())
+    if lines.read and dropped > DROPPED * lines.read:
+        worst = max(lines.dropped, key=lambda reason: lines.dropped[reason])
+        text = f"{name}: {percent(dropped / lines.read)} of its lines were dropped, most as {worst}."
+        todo = (f"Ask why: `capwatch explain --format {source.format} FILE`.",)
+        yield Finding(kind="source", severity="warn", text=text, todo=todo)
+
+
+def _pools(drifts: Drifts, pools: Sequence[PoolNow]) -> Iterator[Finding]:
+    by_name = {pool.name: pool for pool in pools}
+    for event in drifts.active:
+        yield _drift(event, by_name.get(event["pool"]))
+    for pool in pools:
+        yield from _pool(pool, drifting=any(event["pool"] == pool.name for event in drifts.active))
+
+
+def _drift(event: Mapping[str, Any], pool: PoolNow | None) -> Finding:
+    name = str(event["pool"])
+    accept = f"If this is wanted: `capwatch acknowledge --pool {name}` makes it the reference."
+    if event["direction"] != "up":
+        return Finding(kind="drift", severity="note", text=str(event["sentence"]), pool=name, todo=(accept,))
+    effects = event["effects"]
+    effect = max(effects, key=lambda one: effects[one])
+    who = culprit(event, effect)
+    todo = [
+        _CUT[effect].format(who=who),
+        f"Tighten admission for {who}: a budget, lower priority, fewer at a time. Seconds.",
+        _more_replicas(pool),
+        "Change the replica: a pool of its own for the long class, other parallelism. Days.",
+        accept,
+    ]
+    over = pool is not None and pool.utilisation is not None and pool.utilisation > pool.target
+    severity: Severity = "bad" if over or event["verdict"] in ("queueing", "both") else "warn"
+    return Finding(kind="drift", severity=severity, text=str(event["sentence"]), pool=name, todo=todo)
+
+
+def culprit(event: Mapping[str, Any], effect: str) -> str:
+    """Who brings an effect: the largest tenant, route and class of it.
+
+    >>> one = {"dimension": "tenant", "value": "acme", "effect": "mix", "replica_seconds": 0.2}
+    >>> culprit({"contributions": [one]}, "mix"), culprit({"contributions": []}, "mix")
+    ('tenant acme', 'those who grew')
+    """
+    largest: dict[str, tuple[float, str]] = {}
+    for one in event["contributions"]:
+        if one["effect"] == effect and one["replica_seconds"] > largest.get(one["dimension"], (0.0, ""))[0]:
+            largest[one["dimension"]] = one["replica_seconds"], one["value"]
+    return ", ".join(f"{dimension} {value}" for dimension, (_, value) in largest.items()) or "those who grew"
+
+
+def _pool(pool: PoolNow, *, drifting: bool) -> Iterator[Finding]:
+    spare, waits = pool.headroom.get("none"), pool.expected_wait_s
+    over = pool.utilisation is not None and pool.utilisation >= 1
+    if over or (waits is not None and waits > pool.wait_budget_s):
+        text = f"Pool {pool.name} is beyond what its replicas can do: utilisation {percent(pool.utilisation or 0)}."
+        if waits is not None:
+            text = f"Pool {pool.name}: a wait of {span(waits)} is expected, the budget is {span(pool.wait_budget_s)}."
+        todo: tuple[str, ...] = (
+            () if drifting else ("Tighten admission: budgets, priorities. Seconds.", _more_replicas(pool))
+        )
+        yield Finding(kind="wait", severity="bad", text=text, pool=pool.name, todo=todo)
+    elif spare is not None and spare < 0:
+        text = f"Pool {pool.name} misses {-spare:,.0f} replicas for its target of {percent(pool.target)}."
+        todo = () if drifting else (_more_replicas(pool),)
+        yield Finding(kind="headroom", severity="warn", text=text, pool=pool.name, todo=todo)
+    if pool.kv_demand_ratio is not None and pool.kv_demand_ratio > FULL:
+        text = f"Pool {pool.name}: running requests may need {percent(pool.kv_demand_ratio)} of its KV cache."
+        todo = ("Cut prompts or cap answers. Minutes.", "Fewer requests at a time. Seconds.", _more_replicas(pool))
+        yield Finding(
+            kind="kv", severity="bad" if pool.kv_demand_ratio > 1 else "warn", text=text, pool=pool.name, todo=todo
+        )
+
+
+def _more_replicas(pool: PoolNow | None) -> str:
+    base = None if pool is None else pool.needed.get("base")
+    if pool is None or base is None or pool.replicas is None:
+        return "Add replicas. Minutes and money."
+    return f"Add replicas: {base:,.0f} needed at {percent(pool.target)}, {pool.replicas:,.0f} there. Minutes and money."
+
+
+def _calm(pools: Sequence[PoolNow]) -> Iterator[Finding]:
+    """Nothing is wrong: is that because nothing changed, or because nobody would have seen it?"""
+    if not pools:
+        yield Finding(kind="quiet", severity="note", text="No request has been seen yet.")
+    learning = [pool.name for pool in pools if pool.learning]
+    if learning:
+        text = (
+            f"Still learning what is usual for {', '.join(learning)}: only a wide rule watches (+25 % in ten minutes)."
+        )
+        yield Finding(kind="learning", severity="note", text=text)
+    known = [pool for pool in pools if not pool.learning]
+    if known:
+        text = "Nothing has changed: cost per request is as expected" + (
+            f" ({_as_expected(known[0])})." if len(known) == 1 else " in every pool."
+        )
+        yield Finding(kind="quiet", severity="good", text=text)
+
+
+def _as_expected(pool: PoolNow) -> str:
+    if pool.cost is None:
+        return f"{pool.rate:.3g} requests/s"
+    return f"{pool.cost:.3g} replica-seconds at {pool.rate:.3g} requests/s"
+
+
+def percent(share: float) -> str:
+    """A share for a reader.
+
+    >>> percent(0.834), percent(0.0042)
+    ('83 %', '0.4 %')
+    """
+    return f"{100 * share:.1f} %" if 0 < share < 0.0095 else f"{100 * share:.0f} %"
+
+
+def span(seconds: float) -> str:
+    """A length of time for a reader.
+
+    >>> span(0.25), span(12.25), span(170.0), span(7200.0)
+    ('250 ms', '12 s', '3 min', '2 h')
+    """
+    for size, unit in ((3600.0, "h"), (60.0, "min"), (1.0, "s")):
+        if seconds >= 1.5 * size or (unit == "s" and seconds >= 1):
+            return f"{seconds / size:.0f} {unit}"
+    return f"{1000 * seconds:.0f} ms"

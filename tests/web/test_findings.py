@@ -1,0 +1,138 @@
+"""What the page says first: the worst that is true, and what to do about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from capwatch.web import Commit, Lines
+from capwatch.web.findings import findings
+from capwatch.web.now import Finding, PoolNow
+from capwatch.web.status import Drifts
+
+from .talk import SOURCE, STATUS
+
+POOL = PoolNow(
+    name="chat",
+    assumed=False,
+    rate=8.0,
+    cost=1.0,
+    cost_reference=1.0,
+    learning=False,
+    score=0.1,
+    utilisation=0.66,
+    target=0.7,
+    replicas=12.0,
+    needed={"base": 12.0, "burst": 17.0, "zonal": None},
+    headroom={"none": 0.0, "replica": -1.0, "zone": None},
+    expected_wait_s=0.001,
+    wait_budget_s=0.5,
+    late_predicted=0.0,
+    late_measured=None,
+    kv_demand_ratio=0.2,
+    kv_room=366_000.0,
+    in_flight={},
+    engines=[],
+)
+CLEAN = replace(STATUS, sources=[replace(SOURCE, lines=Lines(read=100, counted=100))])
+DRIFT: dict[str, Any] = {
+    "pool": "chat",
+    "direction": "up",
+    "sentence": "Cost per request +26 % since 09:41 UTC.",
+    "verdict": "composition",
+    "effects": {"mix": 0.25, "prompt": 0.01, "output": 0.0, "cache": 0.0},
+    "contributions": [
+        {"dimension": "tenant", "value": "acme", "effect": "mix", "replica_seconds": 0.2},
+        {"dimension": "tenant", "value": "bolt", "effect": "mix", "replica_seconds": 0.05},
+        {"dimension": "route", "value": "/v1/summaries", "effect": "mix", "replica_seconds": 0.22},
+        {"dimension": "class", "value": "long", "effect": "prompt", "replica_seconds": 0.9},
+    ],
+}
+
+
+def first(pool: PoolNow = POOL, *events: dict[str, Any]) -> Finding:
+    """The worst finding of a clean capwatch."""
+    return findings(CLEAN, Drifts(active=events), [pool])[0]
+
+
+def test_nothing_has_changed_is_said_too() -> None:
+    """Silence is an answer, with the figures that it rests on."""
+    assert first() == Finding(
+        kind="quiet",
+        severity="good",
+        text="Nothing has changed: cost per request is as expected (1 replica-seconds at 8 requests/s).",
+    )
+
+
+def test_learning_is_not_quiet() -> None:
+    """A pool whose history is too short is not said to be as usual."""
+    found = findings(CLEAN, Drifts(), [replace(POOL, learning=True)])
+    assert [one.kind for one in found] == ["learning"]
+
+
+def test_a_drift_says_who_and_what_to_do_first() -> None:
+    """The remedies stand in the order of the runbook and name who brings the largest effect."""
+    found = first(replace(POOL, needed={"base": 15.0}), DRIFT)
+    assert (found.kind, found.severity, found.text) == ("drift", "warn", DRIFT["sentence"])
+    assert [step.split()[0] for step in found.todo] == ["Cut", "Tighten", "Add", "Change", "If"]
+    assert found.todo[0].startswith("Cut the work of tenant acme, route /v1/summaries:")
+    assert found.todo[2] == "Add replicas: 15 needed at 70 %, 12 there. Minutes and money."
+
+
+@pytest.mark.parametrize(
+    ("pool", "event", "severity"),
+    [
+        (replace(POOL, utilisation=0.83), DRIFT, "bad"),
+        (POOL, {**DRIFT, "verdict": "both"}, "bad"),
+        (replace(POOL, utilisation=0.83), {**DRIFT, "direction": "down"}, "note"),
+    ],
+)
+def test_how_bad_a_drift_is(pool: PoolNow, event: dict[str, Any], severity: str) -> None:
+    """A drift is bad where the pool is beyond its target or requests wait; one that saves work is only news."""
+    drifts = [one for one in findings(CLEAN, Drifts(active=[event]), [pool]) if one.kind == "drift"]
+    assert [one.severity for one in drifts] == [severity]
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "severity"),
+    [
+        ({"utilisation": 1.02, "expected_wait_s": None}, "wait", "bad"),
+        ({"expected_wait_s": 0.6}, "wait", "bad"),
+        ({"headroom": {"none": -2.0}}, "headroom", "warn"),
+        ({"kv_demand_ratio": 0.95}, "kv", "warn"),
+        ({"kv_demand_ratio": 1.2}, "kv", "bad"),
+    ],
+)
+def test_a_pool_that_is_short_says_of_what(change: dict[str, Any], kind: str, severity: str) -> None:
+    """Each shortage is a finding of its own."""
+    found = first(replace(POOL, **change))
+    assert (found.kind, found.severity, found.pool) == (kind, severity, "chat")
+    assert found.todo
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (replace(CLEAN, ready=False), "starting"),
+        (replace(CLEAN, commit=Commit(timestamp=STATUS.at - 60.0)), "commit"),
+        (replace(CLEAN, sources=[replace(SOURCE, up=False)]), "source"),
+        (replace(CLEAN, sources=[replace(CLEAN.sources[0], lag_bytes=1 << 30)]), "source"),
+        (replace(CLEAN, sources=[replace(SOURCE, lines=Lines(read=100, dropped={"malformed": 2}))]), "source"),
+        (replace(CLEAN, sources=[]), "source"),
+    ],
+)
+def test_blindness_is_never_taken_for_quiet(status: Any, kind: str) -> None:
+    """Where capwatch does not see everything, that is what it says."""
+    found = findings(status, Drifts(), [POOL])
+    assert found[0].kind == kind
+    assert "good" not in {one.severity for one in found}
+
+
+def test_the_worst_comes_first() -> None:
+    """A silent source does not hide users who wait."""
+    silent = replace(CLEAN, sources=[replace(SOURCE, up=False)])
+    found = findings(silent, Drifts(active=[DRIFT]), [replace(POOL, expected_wait_s=2.0)])
+    assert [one.severity for one in found] == sorted((one.severity for one in found), key=["bad", "warn"].index)
+    assert found[0].kind == "wait"
