@@ -62,6 +62,12 @@ class Past:
         if len(self._open):
             yield from self._closed(int(self._open.tick[-1]) + 1)
 
+    def events_of(self, parts: Iterable[Ticks]) -> Iterator[Event]:
+        """All events of ticks that come in order of time, resends left out."""
+        for ticks in parts:
+            self._open = ticks
+            yield from self._closed(int(ticks.tick[-1]) + 1)
+
     def _closed(self, until: int) -> Iterator[Event]:
         ticks = self._open.between(0, until)
         self._open = self._open.between(until, 1 << 60)
