@@ -20,10 +20,7 @@ from capwatch.record import OUTCOMES, Request
 
 HERE = Path(__file__).resolve().parent
 NOTE = "<!-- built by docs/build.py; edit the code instead -->\n\n"
-LATER = {
-    "drift.tick",
-    "pools[].price",
-}
+LATER = {"drift.tick"}
 """Keys of the configuration, each with all that is below it, that nothing uses yet."""
 RECORD = {
     "request_id": ("text", "the gateway's id; rows with the same one are one request"),

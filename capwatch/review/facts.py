@@ -1,0 +1,169 @@
+"""Every quantity of a pool's week, once: what sections, findings and the document tell is read from here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from capwatch.capacity import kv, sizing, work
+from capwatch.capacity.bursts import Bursts, bursts
+from capwatch.config.schema import Pool
+from capwatch.load.promises import zones
+from capwatch.record import Floats
+from capwatch.review import change
+from capwatch.review.calendar import DAY, HOUR, WEEK
+from capwatch.review.stretch import Stretch, stretch
+from capwatch.review.week import PoolWeek, Week
+
+STEADY_S: Final = 600
+"""Counts of seconds are compared within ten minutes, so that the day's swing is no burst."""
+_FREE_DAY: Final = 5
+"""Saturday."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """KV memory of one replica, as shares of its pool of tokens: for all requests in its engine, and for running ones.
+
+    A request that waits holds none, so the first is an upper bound.
+    """
+
+    live: float
+    """Tokens of a running sequence, prompt and whole output: the safe mean."""
+    bound: float | None
+    running: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One pool's week.
+
+    Attributes:
+        one: what was told.
+        week, last: all of the week, and of the week before; None where nothing tells tokens.
+        changes: drifts with their windows, the weightiest first.
+        before, after: the stretches that are compared: around the weightiest change, else the two weeks.
+    """
+
+    one: PoolWeek
+    week: Stretch | None
+    last: Stretch | None
+    changes: list[change.Change]
+    before: Stretch | None
+    after: Stretch | None
+
+    @property
+    def pool(self) -> Pool:
+        """Its settings."""
+        return self.one.pool
+
+    @property
+    def changed(self) -> change.Change | None:
+        """The weightiest change."""
+        return self.changes[0] if self.changes else None
+
+    def utilisation(self, some: Stretch | None) -> float | None:
+        """λ c̄/n, mean of a stretch; None where the replicas or the cost are not known."""
+        if some is None or self.one.replicas is None:
+            return None
+        return work.utilisation(some.charged_rate, some.cost, self.one.replicas)
+
+    @property
+    def peak(self) -> float | None:
+        """Demand of the busy hour, replica-seconds a second, as far as it differs from chance."""
+        return None if self.after is None else self.after.demand * busy(self.after)
+
+    @property
+    def promises(self) -> sizing.Promises | None:
+        """Replicas for the expected peak, for a burst, and for a burst after the loss of a zone."""
+        if self.peak is None:
+            return None
+        return sizing.promises(self.peak, 1, self.pool.target_utilisation, self.pool.burst, zones(self.pool) or 1)
+
+    @property
+    def headroom(self) -> int | None:
+        """Replicas to spare at the expected peak; negative: a broken promise."""
+        if self.promises is None or self.one.replicas is None:
+            return None
+        return sizing.headroom(self.one.replicas, self.promises.base)
+
+    @property
+    def bursts(self) -> Bursts | None:
+        """Burst statistics of the week's seconds."""
+        return None if self.one.seconds is None else bursts(self.one.seconds.arrivals)
+
+    @property
+    def arrival_cv2(self) -> float | None:
+        """Ca²: variance over mean of 1 s counts within ten minutes; None where seconds are not told."""
+        return None if self.one.seconds is None else dispersion(self.one.seconds.arrivals)
+
+    def memory(self, some: Stretch | None) -> Memory | None:
+        """KV memory in a stretch; None where its size or what is in flight is not known."""
+        tokens, replicas = self.pool.kv_pool_tokens, self.one.replicas
+        if some is None or tokens is None or replicas is None or some.inside is None:
+            return None
+        prompt, _, output = some.lengths
+        live = prompt + output
+        return Memory(
+            live,
+            kv.demand_tokens(some.inside / replicas, live) / tokens,
+            None if some.running is None else kv.demand_tokens(some.running / replicas, live) / tokens,
+        )
+
+
+def of(week: Week) -> Mapping[str, Facts]:
+    """The facts of each pool that had requests in the week."""
+    return {name: _of(one, week) for name, one in week.pools.items() if len(one.hours)}
+
+
+def _of(one: PoolWeek, week: Week) -> Facts:
+    whole = stretch(one.hours, one.pool, week.begin, week.end)
+    last = stretch(one.last, one.pool, week.begin - WEEK, week.end - WEEK)
+    if last is None and len(one.last):  # of that week other hours are known than of this
+        last = stretch(one.last, one.pool, float(one.last.at.min()), float(one.last.at.max()) + HOUR)
+    found = change.changes(one, week.begin, week.end) if whole is not None else []
+    before, after = (found[0].before, found[0].after) if found else (last, whole)
+    return Facts(one, whole, last, found, before, after)
+
+
+def dispersion(counts: Floats) -> float | None:
+    """Variance over mean of counts within stretches of ten minutes; None where there are fewer than 30 requests.
+
+    >>> dispersion(np.tile([0.0, 2.0], 600))
+    1.0
+    """
+    whole = len(counts) // STEADY_S * STEADY_S
+    parts = counts[:whole].reshape(-1, STEADY_S)
+    if counts[:whole].sum() < 30:
+        return None
+    return float(((parts - parts.mean(axis=1, keepdims=True)) ** 2).sum() / parts.sum())
+
+
+def busy(some: Stretch) -> float:
+    """Busiest hour of a working or free day over the mean hour, at least 1; its cost, as far as it is no chance.
+
+    The mean of each hour of day is drawn towards the mean of all by as much as its own ups and downs from day to day
+    leave in doubt (DerSimonian and Laird 1986), so that an even load has no busy hour, however noisy it is.
+    """
+    at, cost = some.hours.by_hour(lambda hours: hours.cost_by_row)
+    if not cost.sum():
+        return 1.0
+    free = (at // DAY + 3) % 7 >= _FREE_DAY  # the epoch was a Thursday
+    _, of = np.unique(at % DAY // HOUR + 24 * free, return_inverse=True)
+    n = np.bincount(of)
+    means = np.bincount(of, cost) / n
+    freedom = len(cost) - len(n)
+    if freedom < 12:
+        return 1.0 if len(cost) < 24 else max(1.0, float(means.max() / cost.mean()))
+    within = float(((cost - means[of]) ** 2).sum()) / freedom
+    if within <= 0:
+        return max(1.0, float(means.max() / cost.mean()))
+    weight = n / within
+    centre = float((weight * means).sum() / weight.sum())
+    excess = float((weight * (means - centre) ** 2).sum()) - (len(n) - 1)
+    between = max(0.0, excess / (weight.sum() - (weight**2).sum() / weight.sum()))
+    shrunk = centre + between / (between + 1 / weight) * (means - centre)
+    return max(1.0, float(shrunk.max() / cost.mean()))

@@ -1,0 +1,114 @@
+"""From a source to the data model of a week: a state directory, or raw logs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from capwatch.config.schema import Config, Drift, Pool
+from capwatch.keep.past import HOUR, Past
+from capwatch.ledger import POOL
+from capwatch.meters.rollup import PARTS
+from capwatch.observed import Given
+from capwatch.record import Floats
+from capwatch.review import logs, ticks
+from capwatch.review.calendar import WEEK, IsoWeek
+from capwatch.review.hours import Hours
+from capwatch.review.told import Kept, Told
+from capwatch.review.week import Demand, PoolWeek, Seconds, Week
+
+DEMAND_S: Final = 13 * WEEK
+"""Hours are kept for 13 weeks."""
+_PLACE: Final = [axis.name for axis in PARTS].index(POOL.name)
+
+
+def week_of(found: Given, week: IsoWeek, now: float) -> Week:
+    """The week as a source tells it, of before ``now`` (s, epoch).
+
+    Raises:
+        CapwatchError: the source cannot be read.
+    """
+    if found.state is not None:
+        with closing(Past(found.state)) as past:
+            return gathered(Kept(past), week, found.config, "the history of a state directory")
+    told, _ = logs.replayed(found, now)
+    return gathered(told, week, found.config, f"{len(found.logs)} log file{'s' * (len(found.logs) != 1)}")
+
+
+def gathered(past: Told, week: IsoWeek, config: Config | None, source: str) -> Week:
+    """The week as a history tells it; a configuration that is given comes before the settings in the history."""
+    this = Hours.of(past.hours(week.since, week.until))
+    last = Hours.of(past.hours(week.since - WEEK, week.since))
+    demand = _demand(past, week)
+    told = _pools(past, week, config)
+    drift = config.drift if config is not None else Drift()
+    begin, end = (int(this.at.min()), int(this.at.max()) + HOUR) if len(this) else (week.since, week.since)
+    looked_at = past.ticks(week.since - ticks.LEARN_S, week.until) or {}
+    pools = {}
+    for name in sorted({*this.names(POOL.name), *last.names(POOL.name)}):
+        one = PoolWeek(
+            name,
+            told.get(name, Pool(name, assumed=True)),
+            name in told,
+            this.where(POOL.name, name),
+            last.where(POOL.name, name),
+            _seconds(past, name, begin, end),
+            demand[name],
+        )
+        pools[name] = _watched(one, looked_at.get(name), drift, begin, end)
+    notes = tuple(past.annotations(week.since - WEEK, week.until))
+    return Week(week, begin, end, pools, notes, source)
+
+
+def _watched(one: PoolWeek, told: ticks.PoolTicks | None, drift: Drift, begin: int, end: int) -> PoolWeek:
+    """With what the detector says of the week."""
+    if told is None or not len(told.ticks):
+        return replace(one, unjudged="no ticks of ten seconds are kept of it")
+    events, why = ticks.watch(told, one.pool, drift, begin, end)
+    return replace(one, events=events, unjudged=why, service_cv2=ticks.service_cv2(told, begin, end))
+
+
+def _demand(past: Told, week: IsoWeek) -> Mapping[str, Demand]:
+    """Requests and cost of each pool by the hour, of all weeks that are kept."""
+    found: dict[str, list[tuple[int, float, float]]] = defaultdict(list)
+    for slot in past.hours(week.until - DEMAND_S, week.until):
+        hours = Hours.of([slot], sketches=False)
+        sums: dict[str, Floats] = defaultdict(lambda: np.zeros(2))
+        for name, requests, cost in zip(slot.names, hours.requests_by_row, hours.cost_by_row, strict=True):
+            sums[name[_PLACE]] += (requests, cost)
+        for pool, (requests, cost) in sums.items():
+            found[pool].append((slot.at, float(requests), float(cost)))
+    columns = {pool: np.array(rows, np.float64).T for pool, rows in found.items()}
+    return {pool: Demand(at.astype(np.int64), requests, cost) for pool, (at, requests, cost) in columns.items()}
+
+
+def _seconds(past: Told, pool: str, begin: int, end: int) -> Seconds | None:
+    at, counts = past.seconds(pool, begin, end)
+    if not len(at):
+        return None
+    first = int(at[0]) // HOUR * HOUR
+    dense = np.zeros((end - first, 2))
+    dense[at - first] = counts[:, [0, 2]]
+    return Seconds(first, dense[:, 0], dense[:, 1])
+
+
+def _pools(past: Told, week: IsoWeek, config: Config | None) -> Mapping[str, Pool]:
+    """The settings of each pool: of the configuration, else those in force at the end of the week, else the newest."""
+    if config is not None:
+        pools: Sequence[Pool] = config.pools
+        return {pool.name: pool for pool in pools}
+    kept = past.settings(week.until) or past.settings(float("inf"))
+    found = {}
+    for name, value in kept.items():
+        if isinstance(value, dict):
+            try:
+                found[name] = msgspec.convert({"name": name} | value, Pool, strict=False)
+            except msgspec.ValidationError:  # of another version: as good as not there
+                continue
+    return found

@@ -1,0 +1,141 @@
+"""What a review reads, whatever the source: hours, seconds, ticks, notes and settings.
+
+`Kept` is a history on disk; `Replayed` fills the same from slots that close while logs are replayed, in memory.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from capwatch import ledger
+from capwatch.keep import slot
+from capwatch.keep.past import HOUR, KINDS, Past
+from capwatch.keep.slot import Names, Slot
+from capwatch.ledger import POOL, Closed
+from capwatch.load.tables import SECONDS
+from capwatch.record import Floats, Ints, Note
+from capwatch.review.ticks import PoolTicks, by_pool
+
+
+class Told(Protocol):
+    """A past that can be reviewed. Times are s since the epoch."""
+
+    def hours(self, since: float, until: float) -> Iterator[Slot]:
+        """The rollups of whole hours that begin in a stretch, ascending."""
+
+    def seconds(self, pool: str, since: float, until: float) -> tuple[Ints, Floats]:
+        """(at[n], counts[n, columns of `SECONDS`]), ascending; a second without an event is absent."""
+
+    def ticks(self, since: float, until: float) -> Mapping[str, PoolTicks] | None:
+        """The detector's ticks by pool; None where to read them would take longer than they are worth."""
+
+    def annotations(self, since: float, until: float) -> Sequence[Note]:
+        """Notes of a stretch, in order."""
+
+    def settings(self, at: float) -> Mapping[str, Any]:
+        """The settings of each pool in force at a time."""
+
+
+class Kept:
+    """A history on disk. Its ticks are some 60,000 slots a week, more than a minute to read: they are left alone."""
+
+    def __init__(self, past: Past) -> None:
+        self._past = past
+        self.seconds, self.annotations, self.settings = past.seconds, past.annotations, past.settings
+
+    def hours(self, since: float, until: float) -> Iterator[Slot]:
+        """See `Told`."""
+        return self._past.rollups(since, until, HOUR)
+
+    def ticks(self, since: float, until: float) -> None:  # noqa: ARG002 - the protocol's
+        """See `Told`."""
+        return
+
+
+class Replayed:
+    """Slots that have closed, as arrays."""
+
+    def __init__(self) -> None:
+        self._hours: dict[int, list[Slot]] = defaultdict(list)
+        self._seconds: dict[str, list[tuple[Ints, Floats]]] = defaultdict(list)
+        self._known: dict[Names, int] = {}
+        self._ticks: list[tuple[Ints, Ints, Floats]] = []
+        self._notes: list[Note] = []
+        self._settings: Mapping[str, Any] = {}
+
+    def keep(self, closed: Sequence[Closed], names: ledger.Names) -> None:
+        """Take slots that have closed, in order."""
+        self._keep_seconds([one for one in closed if one.table == SECONDS.name], names)
+        self._keep_ticks([one for one in closed if one.table == "ticks"], names)
+        kind = KINDS["rollup"]
+        for one in closed:
+            if one.table == "rollup":
+                made = slot.made(one, kind.names(names, one.sums.keys), kind.bits, kind.span)
+                self._hours[made.at // HOUR * HOUR].append(made)
+        for hour in sorted(self._hours)[:-1]:  # the last may get more
+            self._fold(hour)
+
+    def settle(self, notes: Sequence[Note], settings: Mapping[str, Any]) -> None:
+        """No more slots come; the notes and the settings that go with them."""
+        self._notes, self._settings = sorted(notes, key=lambda note: note.at), settings
+        for hour in self._hours:
+            self._fold(hour)
+
+    def _fold(self, hour: int) -> None:
+        if len(self._hours[hour]) > 1:
+            self._hours[hour] = [slot.merged(self._hours[hour], KINDS["rollup"].bits, hour, HOUR)]
+        elif self._hours[hour][0].span < HOUR:
+            one = self._hours[hour][0]
+            self._hours[hour] = [Slot(hour, HOUR, one.names, one.values, one.cells)]
+
+    def _keep_seconds(self, closed: Sequence[Closed], names: ledger.Names) -> None:
+        if not closed:
+            return
+        at = np.repeat([one.slot for one in closed], [len(one.sums.keys) for one in closed])
+        keys = np.concatenate([one.sums.keys for one in closed])
+        values = np.concatenate([one.sums.values for one in closed])
+        texts = names.texts(POOL.name)
+        for key in np.unique(keys).tolist():
+            self._seconds[texts.get(key, "other")].append((at[keys == key], values[keys == key]))
+
+    def _keep_ticks(self, closed: Sequence[Closed], names: ledger.Names) -> None:
+        if not closed:
+            return
+        at = np.repeat([one.slot for one in closed], [len(one.sums.keys) for one in closed])
+        keys, of = np.unique(np.concatenate([one.sums.keys for one in closed]), return_inverse=True)
+        told = KINDS["ticks"].names(names, keys)
+        rows = np.array([self._known.setdefault(name, len(self._known)) for name in told], np.int64)[of]
+        self._ticks.append((at, rows, np.concatenate([one.sums.values for one in closed])))
+
+    def hours(self, since: float, until: float) -> Iterator[Slot]:
+        """See `Told`."""
+        return (self._hours[hour][0] for hour in sorted(self._hours) if since <= hour < until)
+
+    def seconds(self, pool: str, since: float, until: float) -> tuple[Ints, Floats]:
+        """See `Told`."""
+        parts = self._seconds.get(pool)
+        if not parts:
+            return np.empty(0, np.int64), np.empty((0, len(SECONDS.columns)))
+        at, counts = (np.concatenate(column) for column in zip(*parts, strict=True))
+        begin, end = np.searchsorted(at, (since, until))
+        return at[begin:end], counts[begin:end]
+
+    def ticks(self, since: float, until: float) -> Mapping[str, PoolTicks]:
+        """See `Told`."""
+        if not self._ticks:
+            return {}
+        at, rows, sums = (np.concatenate(column) for column in zip(*self._ticks, strict=True))
+        inside = (at * 10 >= since) & (at * 10 < until)
+        return by_pool(at[inside], rows[inside], sums[inside], list(self._known))
+
+    def annotations(self, since: float, until: float) -> list[Note]:
+        """See `Told`."""
+        return [note for note in self._notes if since <= note.at < until]
+
+    def settings(self, at: float) -> Mapping[str, Any]:  # noqa: ARG002 - they held all along
+        """See `Told`."""
+        return self._settings
