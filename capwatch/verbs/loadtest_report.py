@@ -2,7 +2,8 @@
 
 The points: lengths are a distribution; arrivals are an open loop (a closed one, whose requests wait for answers, is
 told by what its arrivals find); the state was controlled; percentiles by phase. Then: did the queue drain, was anything
-served after its client had gone, and at which rate the targets broke. Exit 1 where a point fails.
+served after its client had gone, and at which rate the targets broke. Exit 1 where a point fails. A state directory or
+a Prometheus tells it of the window from --since to --until, all but whether the loop was open: only a log tells that.
 """
 
 from __future__ import annotations
@@ -11,21 +12,20 @@ import argparse
 import json
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from capwatch.capacity import grade
+from capwatch.capacity import grade, outline
 from capwatch.console.answer import as_json, number, percent
 from capwatch.console.options import DURATION_ABOVE_0, SHARE_BETWEEN, one_value
 from capwatch.errors import CapwatchError, UsageError
-from capwatch.observed import Requests, given, requests, source, window
+from capwatch.observed import Requests, given, outlines, requests, source, window
+from capwatch.observed.outlines import GONE, UNJUDGED
 from capwatch.record import OUTCOMES, PHASE_FIELDS
 from capwatch.slo import VERDICTS
 
 EXAMPLE = "capwatch loadtest-report --config.file capwatch.yml loadtest.jsonl"
-GONE: Final = ("client_abort", "timeout")
-UNJUDGED: Final = ("no_slo", "no_timing", "no_tokens", "client", "cache_hit")
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -47,11 +47,19 @@ def run(arguments: argparse.Namespace) -> int:
     objective = one_value("--objective", SHARE_BETWEEN, arguments.objective)
     since, until = window.window(arguments)
     workload = _workload(arguments.profile)
-    found = given(arguments, ["logs"], "loadtest-report needs single requests")
-    test = tested(requests(found, "loadtest-report", time.time()).inside(arguments.pool, since, until))
-    if not len(test.started):
-        raise CapwatchError("no request tells when it came and ended, so there is nothing to grade")
-    report = grade.report(test, seconds, objective, workload)
+    found = given(arguments, ["logs", "state", "prometheus"], "loadtest-report needs a SOURCE")
+    if found.state is not None:
+        outlines.whole(since, until)
+        report = outline.report(outlines.of_state(found.state, since, until, arguments.pool), objective, workload)
+    elif found.prometheus is not None:
+        outlines.whole(since, until)
+        sums = outlines.of_server(found.prometheus, since, until, arguments.pool, seconds)
+        report = outline.report(sums, objective, workload)
+    else:
+        test = tested(requests(found, "loadtest-report", time.time()).inside(arguments.pool, since, until))
+        if not len(test.started):
+            raise CapwatchError("no request tells when it came and ended, so there is nothing to grade")
+        report = grade.report(test, seconds, objective, workload)
     print(as_json(report) if arguments.json else "\n".join(as_text(report)))
     points: Mapping[str, Mapping[str, str]] = report["points"]  # type: ignore[assignment]
     return int(any(point["grade"] == grade.FAIL for point in points.values()))
@@ -102,16 +110,22 @@ def as_text(report: Mapping[str, Any]) -> Sequence[str]:
         lines += [f"           {key.replace('_', ' ')}: {_flat(value)}" for key, value in point["evidence"].items()]
     queue, gone, slo = report["queue"], report["served_after_client_gone"], report["slo"]
     lines += ["", f"{report['passed']} of 4 points pass", ""]
-    drained = "yes" if queue["drained"] else "no, its last requests waited longer than the first ones took"
-    lines.append(
-        f"did the queue drain: {drained} ({queue['in_flight_at_end']} in flight at the last arrival, "
-        f"the last ended {number(queue['drain_s'])} s later)"
-    )
+    lines.append(f"did the queue drain: {_drained(queue)}")
     cost = "" if gone["cost_share"] is None else f", {percent(gone['cost_share'])} of the work"
-    served = f"yes, {gone['requests']} requests{cost}" if gone["any"] else "no"
+    served = {True: f"yes, {gone['requests']} requests{cost}", False: "no"}.get(gone["any"], "not told")
     lines.append(f"served after its client had gone: {served}")
     lines.append(f"where the targets broke: {_broken(slo)}")
     return lines
+
+
+def _drained(queue: Mapping[str, Any] | None) -> str:
+    if queue is None:
+        return "not known: arrivals are told only when they end"
+    drained = "yes" if queue["drained"] else "no, its last requests waited longer than the first ones took"
+    return (
+        f"{drained} ({queue['in_flight_at_end']} in flight at the last arrival, "
+        f"the last ended {number(queue['drain_s'])} s later)"
+    )
 
 
 def _broken(slo: Mapping[str, Any] | None) -> str:

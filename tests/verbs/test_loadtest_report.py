@@ -174,7 +174,7 @@ def test_one_request(report: Report) -> None:
         (["--window", "0s"], "--window: "),
         (["--objective", "2"], "--objective: "),
         (["--profile", "x"], "--profile: x cannot be"),
-        (["--state-dir", "x"], "--state-dir: loadtest-report needs single requests; give --config.file F LOG..."),
+        (["--state-dir", "x"], "--since: give --since and --until; only a log is taken for the test as a whole"),
     ],
 )
 def test_refusals(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
