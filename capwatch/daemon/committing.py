@@ -66,6 +66,8 @@ class Committing:
         self._bytes = 0
         self._checked = time.monotonic() if state.unfolded < UNFOLDED else -math.inf
         self._package: Package | None = None
+        self._noted = False
+        """Whether the history has all events up to the last commit: a crash may come between the two."""
         self._wanted = threading.Condition()
         self._jobs: deque[tuple[Callable[[History], None], Future[None]]] = deque()
         self._stopping = False
@@ -187,6 +189,10 @@ class Committing:
         try:
             # As a rule nothing here waits for a scrape. Once in a while it does, or many scrapes would never let it.
             self._keep_history(0.0 if package.pipeline is None else SCRAPE_S)
+            if package.events or not self._noted:
+                self._noted = False
+                self._history.note_events(package.drifts.events)
+                self._noted = True
             if package.pipeline is not None:
                 self._checkpoint(package.pipeline)
         except DamagedError as error:

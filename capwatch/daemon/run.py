@@ -21,6 +21,7 @@ from capwatch.config.schema import Config
 from capwatch.daemon.committing import Committing
 from capwatch.daemon.control import Control
 from capwatch.daemon.gpus import GpuWatch
+from capwatch.daemon.learning import Learning
 from capwatch.daemon.package import Ledger
 from capwatch.daemon.reading import LONGEST_WAIT_S, Reading
 from capwatch.daemon.shown import Shown
@@ -108,7 +109,7 @@ class Daemon:
             reload=self.reload if flags.lifecycle else None,
             door=self._door,
         )
-
+        self._learning = Learning(config.state_dir)
         self._wishes = Wishes(config, self._committing, self._shown.live)
         self._control = Control(config.state_dir, self._wishes.answer)
         self._note_settings()
@@ -133,6 +134,7 @@ class Daemon:
         self._committing.start()
         self._server.start()
         self._control.start()
+        self._learning.start()
         reading.start()
         _log.info("capwatch %s listens on %s", __version__, ", ".join(self._server.addresses))
         while not self._stop.is_set():
@@ -141,6 +143,7 @@ class Daemon:
                 self._failed = self._committing.failed
                 self._stop.set()
         deadline = time.monotonic() + PATIENCE_S
+        self._learning.stop()
         reading.join(PATIENCE_S)
         whole = self._committing.stop(max(LOOK_S, deadline - time.monotonic()))
         self._server.stop()
@@ -228,10 +231,14 @@ class Daemon:
         now, starting = time.monotonic(), not self._shown.live.ready
         if self._committing.idle and (now >= self._commit_at or (starting and self._reading.caught_up())):
             self._commit_at = now + self._config.commit_interval
-            if now >= self._silent_until or starting or self._reading.has_news() or self._wishes.waiting():
+            if now >= self._silent_until or starting or self._reading.has_news() or self._asked():
                 self._silent_until = now + SILENT_S
                 self._hand_over()
         return not (self._full() or self._stop.is_set() or self._reload.is_set())
+
+    def _asked(self) -> bool:
+        """Whether somebody waits for the next package."""
+        return self._wishes.waiting() or self._learning.waiting()
 
     def _full(self) -> bool:
         """Whether so much waits for a commit that nothing more is to be read."""
@@ -244,6 +251,7 @@ class Daemon:
 
     def _hand_over(self) -> None:
         done = self._wishes.grant(self._reading.pipeline)
+        self._learning.look(self._reading.pipeline.drifts)
         package = self._reading.freeze(checkpoint=self._committing.wants_checkpoint)
         package.done = done
         self._board.files = self._reading.files()

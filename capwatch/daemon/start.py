@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
-import secrets
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,9 +14,9 @@ from capwatch.daemon.package import Ledger, delta_of
 from capwatch.daemon.upgrade import layout_written
 from capwatch.drift.marks import KEPT_S
 from capwatch.errors import StateError
-from capwatch.keep import durable
 from capwatch.keep.codec import DamagedError
 from capwatch.keep.history import History
+from capwatch.keep.secret import secret
 from capwatch.keep.state import VERSION, State, set_aside
 from capwatch.ledger import Totals
 from capwatch.ledger.layout import ForeignError, Layout, Translation
@@ -56,14 +54,14 @@ def begin(config: Config, *, reset: bool) -> Begun:
     if reset:
         reason = "requested"
         _aside(config.state_dir, "reset")
-    secret = _secret(config.state_dir)
+    key = secret(config.state_dir)
     try:
-        begun = _rebuilt(config, secret)
+        begun = _rebuilt(config, key)
     except DamagedError as error:
         reason = "corrupt"
         _log.error("the state is damaged (%s); moved aside, beginning anew", error)
         _aside(config.state_dir, "corrupt")
-        begun = _rebuilt(config, secret)
+        begun = _rebuilt(config, key)
     if reason:
         begun.pipeline.count_reset(reason)
     return begun
@@ -100,18 +98,18 @@ def fresh_history(config: Config, error: DamagedError) -> History:
     return History(config.state_dir, config.history.max_bytes)
 
 
-def _rebuilt(config: Config, secret: bytes) -> Begun:
+def _rebuilt(config: Config, key: bytes) -> Begun:
     state = State(config.state_dir)
     try:
-        return _replayed(config, secret, state)
+        return _replayed(config, key, state)
     except BaseException:
         state.close()
         raise
 
 
-def _replayed(config: Config, secret: bytes, state: State) -> Begun:
+def _replayed(config: Config, key: bytes, state: State) -> Begun:
     try:
-        begun, written = _understood(config, secret, state)
+        begun, written = _understood(config, key, state)
     except ForeignError as error:
         raise StateError(_refusal(state, str(error))) from None
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -125,7 +123,7 @@ def _replayed(config: Config, secret: bytes, state: State) -> Begun:
     return begun
 
 
-def _understood(config: Config, secret: bytes, state: State) -> tuple[Begun, Layout | None]:
+def _understood(config: Config, key: bytes, state: State) -> tuple[Begun, Layout | None]:
     """What a state holds, and the layout that it tells, if it does."""
     ledger = Ledger()
     totals = empty(shelf(config))
@@ -146,7 +144,7 @@ def _understood(config: Config, secret: bytes, state: State) -> tuple[Begun, Lay
         totals.load(translation.parts(parts))
     for delta, _ in later:
         totals.apply(delta)
-    pipeline = Pipeline(config, totals.names.copy(), secret=secret)
+    pipeline = Pipeline(config, totals.names.copy(), secret=key)
     if kinds["pipeline"]:
         pipeline.load(kinds["pipeline"])
     for delta, news in later:
@@ -165,19 +163,3 @@ def _refusal(state: State, why: str) -> str:
 def _aside(folder: str, reason: str, name: str = "capwatch.db") -> None:
     for path in set_aside(folder, reason, time.time(), name):
         _log.warning("kept the old file as %s", path)
-
-
-def _secret(folder: str) -> bytes:
-    """The key of this installation's hashes, made at the first start."""
-    path = os.path.join(folder, "label.key")
-    try:
-        with open(path, "rb") as file:
-            found = file.read()
-        if len(found) == 32:
-            return found
-        _log.warning("%s: has %d bytes instead of 32 and is made anew; hashed names change", path, len(found))
-    except FileNotFoundError:
-        pass
-    fresh = secrets.token_bytes(32)
-    durable.write(path, fresh)  # or a power cut would rename every hashed tenant
-    return fresh

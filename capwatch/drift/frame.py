@@ -9,11 +9,13 @@ from typing import Final
 import numpy as np
 
 from capwatch.drift.reference import LEVELS, Reference, cell
-from capwatch.drift.ticks import Ticks, added
+from capwatch.drift.ticks import HOUR, Ticks, added
 from capwatch.record import Floats, Ints
 
 SILENT: Final = 40.0
 """Requests expected of a slot since its last one, from which on it counts as gone and has no share."""
+MOST: Final = 6 * HOUR
+"""Ticks that are laid out at once."""
 NEEDED: Final = ("n", "prompt", "computed", "output", "cost", "root_cost", *LEVELS)
 
 
@@ -96,5 +98,5 @@ def _silent(counts: Floats, rates: Floats, silence: Floats) -> Floats:
 
 def split(first: int, last: int, slots: int) -> Sequence[tuple[int, int]]:
     """(first, count) of pieces whose dense arrays stay small, aligned so that the same ticks give the same pieces."""
-    size = max(1, 200_000 // max(1, slots))
+    size = max(1, min(MOST, 200_000 // max(1, slots)))
     return [(begin, min(size, last - begin)) for begin in range(first, last, size)]

@@ -7,14 +7,14 @@ surprise at its time, and its usual traffic stays as sharp as that of others. Ro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 
-from capwatch.drift.ticks import HOUR, Ticks
+from capwatch.drift.ticks import HOUR, Ticks, added
 from capwatch.record import Bools, Floats, Ints
 
 NAMED: Final = 20
@@ -88,17 +88,28 @@ class Layout:
         return _places(ticks.route, self.routes, self.known_routes)
 
 
-def lay_out(ticks: Ticks) -> Layout:
+def lay_out(pieces: Iterable[Ticks]) -> Layout:
     """Give places to the dearest tenants, classes and routes of a history, and find what runs by the clock."""
-    tenants, known = _dearest(ticks.tenant, ticks["cost"], NAMED)
-    classes, _ = _dearest(ticks.klass, ticks["cost"], CLASSES)
-    routes, known_routes = _dearest(ticks.route, ticks["cost"], NAMED)
+    spent: dict[str, list[tuple[Ints, Floats]]] = {"tenant": [], "klass": [], "route": []}
+    minutes: list[tuple[Ints, Ints, Floats]] = []
+    hours: set[int] = set()
+    for ticks in pieces:
+        for name, parts in spent.items():
+            codes, of = np.unique(getattr(ticks, name), return_inverse=True)
+            parts.append((codes, added(of, ticks["cost"], len(codes))))
+        minutes.append(_by_minute(ticks))
+        hours.update(np.unique(ticks.tick // HOUR).tolist())
+    tenants, known = _dearest(spent["tenant"], NAMED)
+    classes, _ = _dearest(spent["klass"], CLASSES)
+    routes, known_routes = _dearest(spent["route"], NAMED)
     plain = Layout(tenants, classes, routes, known, known_routes)
-    return replace(plain, minutes=_by_the_clock(ticks, plain))
+    return replace(plain, minutes=_by_the_clock(minutes, sorted(hours), tenants))
 
 
-def _dearest(names: Ints, cost: Floats, most: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The dearest names, in the order of their codes, and all of them."""
+def _dearest(parts: Sequence[tuple[Ints, Floats]], most: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The dearest names, in the order of their codes, and all of them; each part has codes and what they spent."""
+    names = np.concatenate([np.zeros(0, np.int64), *(some for some, _ in parts)])
+    cost = np.concatenate([np.zeros(0), *(some for _, some in parts)])
     codes, of = np.unique(names, return_inverse=True)
     dearest = np.argsort(-np.bincount(of, cost, len(codes)), kind="stable")[:most]
     return tuple(sorted(codes[dearest].tolist())), tuple(codes.tolist())
@@ -116,19 +127,25 @@ def _places(names: Ints, named: Sequence[int], known: Sequence[int]) -> Ints:
     return table[names + 1]
 
 
-def _by_the_clock(ticks: Ticks, layout: Layout) -> tuple[tuple[int, int], ...]:
+def _by_minute(ticks: Ticks) -> tuple[Ints, Ints, Floats]:
+    """(minute since the epoch, tenant, requests) of the minutes in which a tenant asks for anything."""
+    size = int(ticks.tenant.max(initial=-1)) + 2
+    keys, of = np.unique(ticks.tick // MINUTE * size + ticks.tenant + 1, return_inverse=True)
+    return keys // size, keys % size - 1, added(of, ticks["n"], len(keys))
+
+
+def _by_the_clock(
+    parts: Sequence[tuple[Ints, Ints, Floats]], hours: Sequence[int], tenants: Sequence[int]
+) -> tuple[tuple[int, int], ...]:
     """Minutes of the hour in which a tenant regularly asks for much more."""
-    if not len(ticks):
-        return ()
-    slot = layout.slots(ticks)
-    hour = ticks.tick // HOUR
-    hours, which = np.unique(hour, return_inverse=True)
-    slots = len(layout.tenants)
+    slots = len(tenants)
     if len(hours) < _CLOCK_HOURS or not slots:
         return ()
-    named = slot < slots
-    place = (which * slots + slot) * 60 + ticks.tick % HOUR // MINUTE
-    counts = np.bincount(place[named], ticks["n"][named], len(hours) * slots * 60).reshape(len(hours), slots, 60)
+    counts = np.zeros((len(hours), slots, 60))
+    for minute, tenant, n in parts:
+        named = np.isin(tenant, tenants)
+        place = np.searchsorted(hours, minute[named] // 60), np.searchsorted(tenants, tenant[named]), minute[named] % 60
+        np.add.at(counts, place, n[named])
     usual = np.median(counts, axis=2, keepdims=True)
     excess = counts - np.maximum(usual, counts.mean(axis=2, keepdims=True) / 2)
     mean, error = excess.mean(axis=0), excess.std(axis=0) / np.sqrt(len(hours)) + 1e-9

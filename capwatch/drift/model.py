@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import log
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,10 +13,11 @@ from capwatch.drift import channels as bank
 from capwatch.drift import scale
 from capwatch.drift.channels import DOWN, UP, Channel
 from capwatch.drift.frame import Frame, dense, split
+from capwatch.drift.history import History, coarse, pieces
 from capwatch.drift.layout import lay_out
 from capwatch.drift.reference import Reference, learn, unlike
 from capwatch.drift.scale import MONTH, Scale, Stretch
-from capwatch.drift.ticks import DAY, Ticks
+from capwatch.drift.ticks import DAY, HOUR, Ticks
 from capwatch.record import Floats
 
 LEAST_DAYS: Final = 3
@@ -73,46 +75,58 @@ def judge(ticks: Ticks, model: Model, first: int, count: int, silence: Floats) -
 
 
 def long_enough(ticks: Ticks) -> bool:
-    """Whether a history may be fitted: at least three days from its first tick to its last, and traffic on each."""
-    return (
-        bool(len(ticks))
-        and len(np.unique(ticks.tick // DAY)) >= LEAST_DAYS
-        and bool(ticks.tick[-1] - ticks.tick[0] >= LEAST_DAYS * DAY - DAY // 24)
-    )
+    """Whether a history that is in memory may be fitted, see `reach`."""
+    return bool(len(ticks)) and reach(ticks, int(ticks.tick[0]), int(ticks.tick[-1]) + 1) is not None
+
+
+def reach(history: History, first: int, last: int) -> tuple[int, int] | None:
+    """First tick of a history inside a span and the one after its last, where it may be fitted: at least three days
+    lie between them, and traffic on each; else None.
+    """
+    days: set[int] = set()
+    ends: list[int] = []
+    for ticks in pieces(history, first, last):
+        if len(ticks):
+            ends += [int(ticks.tick[0]), int(ticks.tick[-1]) + 1]
+            days.update(np.unique(ticks.tick // DAY).tolist())
+    if len(days) < LEAST_DAYS or ends[-1] - ends[0] <= LEAST_DAYS * DAY - HOUR:
+        return None
+    return ends[0], ends[-1]
 
 
 def fit(ticks: Ticks, settings: Settings) -> Model:
-    """Fit a model on a history without drifts.
+    """Fit a model on a history without drifts that is in memory, see `fit_span`."""
+    return fit_span(ticks, int(ticks.tick[0]), int(ticks.tick[-1]) + 1, settings)
+
+
+def fit_span(history: History, first: int, last: int, settings: Settings) -> Model:
+    """Fit a model on a history without drifts, which is read five times, piece by piece.
 
     Levels come from evidence that the reference had not seen: each half of the history is judged by the other. A tenant
     that is absent from one half counts there as unseen, so a site with many new tenants gets levels that allow for it.
+    Memory: 8 bytes for each tick and channel of a direction, 105 MB for two weeks and twenty tenants.
 
     Args:
-        ticks: at least `LEAST_DAYS` days, see `long_enough`; only the last weeks matter much.
+        history: at least `LEAST_DAYS` days, see `long_enough`; only the last weeks matter much.
+        first, last: its first tick and the one after its last.
         settings: the rates are those that the ticks were summed with.
     """
-    first, last = int(ticks.tick[0]), int(ticks.tick[-1]) + 1
-    layout = lay_out(ticks)
-    middle = (first + last) // 2
-    halves = ticks.between(first, middle), ticks.between(middle, last)
+    layout = lay_out(pieces(history, first, last))
+    middle = (first + last) // 2 // HOUR * HOUR
+    halves = coarse(history, first, middle, layout), coarse(history, middle, last, layout)
     early, late = (learn(half, layout.among(np.unique(half.tenant).tolist()), last) for half in halves)
     shocks = _together(unlike(early, halves[1]), unlike(late, halves[0]))
     early, late, reference = (
         replace(one, shock=shocks["shock"], common=shocks["common"])
-        for one in (early, late, learn(ticks, layout, last))
+        for one in (early, late, learn(Ticks.join(halves), layout, last))
     )
-    chosen = {way: tuple(bank.channels(reference, way)) for way in (UP, DOWN)}
-    parts = [
-        *_out_of_sample(halves[0], late, chosen, (first, middle)),
-        *_out_of_sample(halves[1], early, chosen, (middle, last)),
-    ]
-    n, cost, expected, usual = (np.concatenate([part[i] for part, _ in parts]) for i in range(4))
-    seen = _observed(n)
+    del halves
+    spans = (late, first, middle), (early, middle, last)
     watched = {}
-    for way, some in chosen.items():
-        found, gain = (np.concatenate([evidence[way][i] for _, evidence in parts])[seen] for i in range(2))
+    for way in (UP, DOWN):
+        some = tuple(bank.channels(reference, way))
         levels = scale.fit(
-            Stretch(found, gain, n[seen], cost[seen], expected[seen], usual[seen]),
+            _out_of_sample(history, spans, some),
             np.log(bank.priors(some)),
             bank.peers(some, reference),
             noise=reference.spread_cost["cost"],
@@ -138,18 +152,28 @@ def _together(one: dict[str, dict[str, Floats]], other: dict[str, dict[str, Floa
     return {kind: {name: (part + other[kind][name]) / 2 for name, part in by.items()} for kind, by in one.items()}
 
 
-def _out_of_sample(
-    judged: Ticks, reference: Reference, chosen: dict[int, tuple[Channel, ...]], span: tuple[int, int]
-) -> list[tuple[tuple[Floats, ...], dict[int, tuple[Floats, Floats]]]]:
-    """Evidence of one half by what the other has taught, piece by piece."""
-    layout = reference.layout
-    slots = len(layout.owners)
-    silence, parts = np.zeros(slots), []
-    for begin, count in split(*span, slots * (len(layout.classes) + 1)):
-        frame = dense(judged.between(begin, begin + count), reference, begin, count, silence)
-        found = {
-            way: tuple(part.astype(np.float32) for part in bank.evidence(frame, reference, some))
-            for way, some in chosen.items()
-        }
-        parts.append(((frame.n, frame.cost, frame.n * frame.expected, frame.usual), found))
-    return parts  # type: ignore[return-value]
+def _out_of_sample(history: History, spans: Sequence[tuple[Reference, int, int]], some: tuple[Channel, ...]) -> Stretch:
+    """Evidence of each span of ticks by a reference that has not seen it, without gaps; piece by piece."""
+    size = spans[-1][2] - spans[0][1]
+    found, gain = _singles(len(some), size), _singles(len(some), size)
+    n, cost, expected, usual = np.empty((4, size))
+    for reference, first, last in spans:
+        layout = reference.layout
+        slots = len(layout.owners)
+        silence = np.zeros(slots)
+        for begin, count in split(first, last, slots * (len(layout.classes) + 1)):
+            frame = dense(history.between(begin, begin + count), reference, begin, count, silence)
+            rows = slice(begin - spans[0][1], begin - spans[0][1] + count)
+            found[rows], gain[rows] = bank.evidence(frame, reference, some)
+            n[rows], cost[rows], usual[rows] = frame.n, frame.cost, frame.usual
+            expected[rows] = frame.n * frame.expected
+    seen = _observed(n)
+    if not seen.all():
+        found, gain = found.T[:, seen].T, gain.T[:, seen].T
+    return Stretch(found, gain, n[seen], cost[seen], expected[seen], usual[seen])
+
+
+def _singles(channels: int, ticks: int) -> Floats:
+    """float[ticks, channels] of half the usual size; what is of one channel lies together."""
+    some: Any = np.empty((channels, ticks), np.float32).T
+    return some  # type: ignore[no-any-return]

@@ -25,6 +25,8 @@ WINDOW: Final = HOUR // 6
 LEAST_REQUESTS: Final = 300
 KNOWN_TICKS: Final = HOUR
 KNOWN_REQUESTS: Final = 1000
+LEARNING: Final = "learning"
+"""How the note of what this rule finds begins."""
 
 
 class Novice:
@@ -136,7 +138,7 @@ class Novice:
 
 
 def _event(known: Ticks, recent: Ticks, now: int, settings: Settings, names: Names) -> Event:
-    layout = lay_out(known)
+    layout = lay_out([known])
     reference = learn(known, layout, now)
     first = now - WINDOW
     frame = dense(recent, reference, first, WINDOW, np.zeros(len(layout.owners)))
@@ -155,5 +157,5 @@ def _event(known: Ticks, recent: Ticks, now: int, settings: Settings, names: Nam
         verdict=verdict(recent, reference, change, settings.minimum_effect),
         rate_before=float(known["n"].sum()) / ((first - int(known.tick[0])) * TICK_S),
         rate_after=found.rate_after,
-        note="learning: less than three days of history",
+        note=f"{LEARNING}: less than three days of history",
     )

@@ -101,8 +101,8 @@ def _peculiar(counts: Floats, expected: Floats) -> Floats:
 
 
 def weights(hours: Ints, now: int) -> Floats:
-    """How much the requests of an hour count: half for each two weeks of age."""
-    return np.asarray(0.5 ** ((now - hours) * TICK_S / HALF_LIFE_S))
+    """How much the requests of a half hour count: half for each two weeks of age."""
+    return np.asarray(0.5 ** ((now - hours // (HOUR // 2) * (HOUR // 2)) * TICK_S / HALF_LIFE_S))
 
 
 def learn(ticks: Ticks, layout: Layout, now: int) -> Reference:

@@ -75,8 +75,12 @@ class Scale:
             found: float64[T, A].
             minute: float64[T]: requests of the minute that ends with each tick.
         """
-        more = (1 + self.rho * self.usual) / (1 + self.rho * minute[:, None])
-        return np.asarray(found * np.minimum(1.0, more))
+        return np.asarray(found * damping(self.rho, self.usual, minute[:, None]))
+
+
+def damping(rho: Floats, usual: float, minute: Floats) -> Floats:
+    """What is left of evidence where more requests come in a minute than usual and share shocks."""
+    return np.asarray(np.minimum(1.0, (1 + rho * usual) / (1 + rho * minute)))
 
 
 def shock(found: Floats, n: Floats) -> tuple[Floats, float]:
@@ -152,14 +156,15 @@ def fit(
     channels = history.found.shape[1]
     rho, usual = shock(history.found, history.n)
     scale = Scale(np.zeros(channels), np.ones(channels), bonus, log_run, rho, usual, noise)
-    found = scale.damped(history.found, trailing(history.n))
+    minute = trailing(history.n)
     totals = (history.n, way * (history.cost - history.expected), history.expected)
     running = Window(*(_running(part) for part in (*totals, np.zeros(0))))
     cap, crowd = np.full(channels, np.inf), np.maximum(1e-3, crowded(history.n, history.usual))
     for _ in range(_ROUNDS):
         both = []
         for a in range(channels):
-            sums = cusum(np.minimum(found[:, a], cap[a] * crowd))
+            found = history.found[:, a] * damping(rho[a], usual, minute)
+            sums = cusum(np.minimum(found, cap[a] * crowd))
             counts = _credible_at(sums, running._replace(gain=_running(way * history.gain[:, a])), noise, effect)
             both.append((_maxima(sums), _maxima(np.where(counts, sums, 0.0))))
         maxima, gated = (np.stack(parts, axis=1) for parts in zip(*both, strict=True))

@@ -6,6 +6,7 @@ tick that history keeps; the detector has judged that one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -20,7 +21,8 @@ from capwatch.drift.model import Settings
 from capwatch.drift.resend import ResendFilter
 from capwatch.drift.rows import Rows
 from capwatch.drift.sentence import Pool as Told
-from capwatch.drift.ticks import TICK_S, Ticks
+from capwatch.drift.ticks import DAY, TICK_S, Ticks
+from capwatch.drifting.learnt import Find, Learnt
 from capwatch.ledger import OTHER
 
 LAG_S: Final = 5.0
@@ -31,6 +33,8 @@ LOOK: Final = 30
 MOST_CELLS: Final = 512
 """Cells of a tick that are kept apart, the dearest; the rest are `other` of their class. Sites below some fifty
 requests a second never have as many, and no site needs more than 70 kB a tick."""
+SUSPICIOUS: Final = 0.5
+"""Score from which on nothing new is learnt: what is half an alarm may be the begin of a drift."""
 MOST_NEWS: Final = 128
 """Cells of what came between two commits that a crash cannot take; below some two hundred requests a second all."""
 
@@ -46,7 +50,8 @@ class Judged(NamedTuple):
 class Detecting:
     """The detector of one pool at work. Plain values: `save` and `load`."""
 
-    def __init__(self, config: Config, pool: Pool, names: Names) -> None:
+    def __init__(self, config: Config, pool: Pool, names: Names, find: Find) -> None:
+        """Watch a pool; ``names`` gives the names of ids, and ``find`` the ids of names."""
         drift = config.drift
         self.pool = pool
         self.settings = Settings(
@@ -56,6 +61,10 @@ class Detecting:
             minimum_effect=drift.minimum_effect,
         )
         self._names = names
+        self._find = find
+        self.learnt: Learnt | None = None
+        self._relearnt = False
+        """Whether `learnt` has changed since the last news."""
         self.detector = Detector(self.settings, names)
         self._filter = ResendFilter()
         self._open = Ticks.empty()
@@ -89,6 +98,7 @@ class Detecting:
         closed, self._open = self._open.between(0, until), self._open.between(until, 1 << 60)
         closed = bounded(closed, MOST_CELLS)
         fresh = closed.between(self.until, until)
+        self._name_model()
         events = self.detector.feed(fresh, until)
         self.until, self._turned = until, True
         self.recent = Ticks.join([self.recent.between(until - RECALL, until), fresh])
@@ -114,8 +124,44 @@ class Detecting:
         return self.detector.drifts()
 
     def accept(self) -> list[Event]:
-        """Take what is active as the new normal; the events that end."""
-        return self.detector.accept()
+        """Take what is active as the new normal; the events that end.
+
+        What was usual has to be learnt again, see `due`; only the wide rule holds until then.
+        """
+        events = self.detector.accept()
+        if self.learnt is not None and events:
+            self._begin_anew()
+            self._relearnt = True
+        self._turned = True
+        return events
+
+    def _begin_anew(self) -> None:
+        """Nothing is learnt any more."""
+        self.learnt, alarms = None, self.detector.alarms
+        self.detector = Detector(self.settings, self._names, begin=self.until)
+        self.detector.alarms = alarms
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to learn: where nothing is learnt, and once a day; not while anything is suspicious."""
+        if self.active() or self.detector.score > SUSPICIOUS:
+            return False
+        return self.learnt is None or self.until - self.learnt.until >= DAY
+
+    def learn(self, learnt: Learnt) -> bool:
+        """Go on with what was learnt for this pool, unless something has become suspicious; whether it was taken."""
+        model = learnt.model(self._find) if self.due and learnt.settings == self.settings else None
+        if model is None:
+            return False
+        self.learnt, self._relearnt, self._turned = learnt, True, True
+        self.detector.learn(model)
+        return True
+
+    def _name_model(self) -> None:
+        """Names have come or gone: the model is about the same ones."""
+        model = None if self.learnt is None else self.learnt.model(self._find)
+        if model is not None:
+            self.detector.model = model
 
     def told_pool(self) -> Told | None:
         """What a sentence tells of the pool beside the drift."""
@@ -124,32 +170,49 @@ class Detecting:
 
     def news(self) -> list[Any] | None:
         """What a restart needs beside `save` and the ticks of the ledger; None where nothing has happened."""
-        if not self._fresh and not self._turned:
+        if not self._fresh and not self._turned and not self._relearnt:
             return None
         fresh, turned, self._fresh, self._turned = Ticks.merge(self._fresh), self._turned, [], False
         state = self.detector.state() if turned else {}
         light = {name: value for name, value in state.items() if name not in ("recent", "novice")}
-        return [self.until, light, self.detector.brief(), _plain(bounded(fresh, MOST_NEWS))]
+        learnt, self._relearnt = [self._told()] if self._relearnt else [], False
+        return [self.until, light, self.detector.brief(), _plain(bounded(fresh, MOST_NEWS)), learnt]
 
     def absorb(self, news: list[Any]) -> None:
         """Remember what `news` gave."""
-        self.until, state, self._brief, fresh = news
+        self.until, state, self._brief, fresh, learnt = news
+        for told in learnt:
+            if told is None:
+                self._begin_anew()
+                self._saved = self.until
+            else:
+                self._remember(told)
         self._open = Ticks.merge([self._open, _ticks(fresh)])
         if state:
             known = self.detector.state()
             self._restore(state | {"recent": _plain(Ticks.empty()), "novice": known["novice"]})
 
     def save(self) -> list[Any]:
-        """All but the ticks, which the ledger has, and the model, which history gives."""
+        """All but the ticks, which the ledger has."""
         state = self.detector.state() | {"recent": _plain(Ticks.empty())}
-        return [self.until, state, self._filter.state(), _plain(self._open)]
+        return [self.until, state, self._filter.state(), _plain(self._open), self._told()]
 
     def load(self, saved: list[Any]) -> None:
         """Remember again what `save` gave."""
-        self.until, state, resends, opened = saved
+        self.until, state, resends, opened, *told = saved
+        self._remember(told[0] if told else None)
         self._filter = ResendFilter.from_state(resends)
         self._open, self._saved = _ticks(opened), self.until
         self._restore(state)
+
+    def _told(self) -> Mapping[str, Any] | None:
+        return None if self.learnt is None else self.learnt.told
+
+    def _remember(self, told: Mapping[str, Any] | None) -> None:
+        """Take back what was learnt; with other settings it would be wrong, and is learnt again."""
+        learnt = None if told is None else Learnt(told)
+        self.learnt = learnt if learnt is not None and learnt.settings == self.settings else None
+        self.detector.model = None if self.learnt is None else self.learnt.model(self._find)
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.detector = Detector.from_state(state, self.settings, self._names, self.detector.model)

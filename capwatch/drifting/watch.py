@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +17,7 @@ from capwatch.drift.marks import SLACK_S, Marks
 from capwatch.drift.sentence import sentence
 from capwatch.drift.ticks import Ticks
 from capwatch.drifting.detecting import LOOK, Detecting
+from capwatch.drifting.learnt import Learnt
 from capwatch.drifting.requests import rows
 from capwatch.ledger import CLASS, ROUTE, TENANT, Gathering, Totals
 from capwatch.meters.drift import ALARMS, CONTRIBUTIONS, STATE, TICKS, VALUE
@@ -37,7 +39,7 @@ class Drifting:
         """Watch these pools, by the ids of their names."""
         self._into = into
         self._names = into.names
-        self.pools = {number: Detecting(config, pool, self._name) for number, pool in pools.items()}
+        self.pools = {number: Detecting(config, pool, self._name, self._find) for number, pool in pools.items()}
         self._shown: dict[int, list[int]] = {number: [] for number in pools}
         """By pool, the keys of the contributions that are shown."""
         self.events: list[dict[str, Any]] = []
@@ -48,6 +50,9 @@ class Drifting:
 
     def _name(self, dimension: str, code: int) -> str:
         return self._names.texts(_AXES[dimension].name).get(code, "unknown")
+
+    def _find(self, dimension: str, text: str) -> int | None:
+        return self._names.find(_AXES[dimension].name, text)
 
     def begin(self) -> None:
         """Series of pools start at 0."""
@@ -141,6 +146,33 @@ class Drifting:
                 self._show(number, one)
         return found
 
+    def due(self) -> list[str]:
+        """The pools for which it is time to learn, see `Detecting.due`."""
+        return [one.pool.name for one in self.pools.values() if one.due]
+
+    def job(self, pool: str) -> dict[str, Any]:
+        """What whoever learns for a pool has to know, as plain values.
+
+        The `pool`, its `settings`, the tick `until` which history counts (0: all of it), the `events` that history may
+        not have yet, and the `recent` ticks that it cannot have yet, with the `texts` of their codes.
+        """
+        (one,) = (one for one in self.pools.values() if one.pool.name == pool)
+        return {
+            "pool": pool,
+            "settings": asdict(one.settings),
+            "until": one.until,
+            "events": [event for event in self.events if event["pool"] == pool],
+            **_named(one.recent, self._name),
+        }
+
+    def learn(self, pool: str, told: Mapping[str, Any]) -> bool:
+        """Go on with what was learnt of a pool, see `Learnt`; whether it was taken."""
+        for number, one in self.pools.items():
+            if one.pool.name == pool and one.learn(Learnt(told)):
+                self._show(number, one)
+                return True
+        return False
+
     def fresh(self) -> list[dict[str, Any]]:
         """The events since the last call."""
         fresh, self._fresh = self._fresh, []
@@ -209,6 +241,15 @@ def _costs(found: Found | None, one: Detecting) -> dict[str, float]:
     if found.rate_before > 0:
         told["rate_change"] = found.rate_after / found.rate_before - 1
     return told
+
+
+def _named(ticks: Ticks, name: Callable[[str, int], str]) -> dict[str, Any]:
+    """Ticks with codes that are places in lists of texts."""
+    columns, texts = {}, {}
+    for dimension, column in (("tenant", ticks.tenant), ("route", ticks.route), ("class", ticks.klass)):
+        ids, of = np.unique(column, return_inverse=True)
+        columns[dimension], texts[dimension] = of.astype(np.int64), [name(dimension, one) for one in ids.tolist()]
+    return {"recent": [ticks.tick, *columns.values(), ticks.sums], "texts": texts}
 
 
 def _book_ticks(number: int, ticks: Ticks, into: Gathering) -> None:

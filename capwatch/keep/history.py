@@ -1,6 +1,7 @@
 """The history for writing: what has closed goes in, once; what is old becomes coarser, and in the end goes.
 
-Contract, section 7: seconds are kept for 15 days, rollups for 14 days by five minutes and up to 13 weeks by hours.
+Contract, section 7: seconds are kept for 15 days, rollups for 14 days by five minutes and up to 13 weeks by hours, the
+detector's ticks for 28 days, drifts as long as annotations.
 A slot is told once: to keep it again, after a crash or in a second replay of the same log, changes nothing.
 
 ``max_bytes`` bounds the file (its log adds 4 MiB): after each write, while it is longer, the oldest hour that still has
@@ -17,16 +18,18 @@ from typing import Final
 import msgspec
 
 from capwatch import ledger
-from capwatch.keep import slot
+from capwatch.keep import bundle, slot
 from capwatch.keep.database import judged, opened, transaction
 from capwatch.keep.past import DAY, HOUR, KINDS, VERSION, Kind, Past
 from capwatch.ledger import OTHER, POOL, Closed
 from capwatch.ledger.names import RESERVED
 from capwatch.load.tables import SECONDS
+from capwatch.meters.drift import TICKS
 
 SECONDS_DAYS: Final = 15
+TICKS_DAYS: Final = 28
 NOTES_DAYS: Final = 91
-"""Annotations explain what is in the hours, so they go with them."""
+"""Annotations and drifts explain what is in the hours, so they go with them."""
 LOG_PAGES: Final = 1024
 """4 MiB. What is written here stays, so that a longer log would save nothing."""
 
@@ -39,6 +42,12 @@ CREATE TABLE slot (name TEXT, at INTEGER, span INTEGER, parts INTEGER NOT NULL, 
 CREATE TABLE annotation (at REAL, pool TEXT, text TEXT, PRIMARY KEY (at, pool, text)) WITHOUT ROWID;
 CREATE TABLE setting (pool TEXT, at REAL, json TEXT NOT NULL, PRIMARY KEY (pool, at)) WITHOUT ROWID;
 """
+_LATER: Final = f"""
+CREATE TABLE IF NOT EXISTS event (at REAL, pool TEXT, direction TEXT, event TEXT, json TEXT NOT NULL,
+    PRIMARY KEY (at, pool, direction, event)) WITHOUT ROWID;
+{bundle.SCHEMA}
+"""
+"""Tables that came later: a history without them is one of the same version all the same."""
 # A second that is told again in part (an arrival that is known only after its second has closed) never gets less.
 _SECOND: Final = (
     f"INSERT INTO second VALUES (?, ?{', ?' * len(SECONDS.columns)}) ON CONFLICT DO UPDATE SET "  # noqa: S608
@@ -59,6 +68,8 @@ class History(Past):
         """
         path = os.path.join(folder, "history.db")
         self._db = opened(path, _SCHEMA, VERSION, log_pages=LOG_PAGES, shrinks=True)
+        with judged():
+            self._db.executescript(_LATER)
         self._most_pages = max_bytes // self._pragma("page_size")
 
     def keep(self, closed: Sequence[Closed], names: ledger.Names, clock: float) -> None:
@@ -74,6 +85,7 @@ class History(Past):
                     self._keep_second(one, names)
                 elif one.table in KINDS:
                     self._keep_slot(KINDS[one.table], one, names)
+            self._keep_ticks([one for one in closed if one.table == TICKS.name], names)
             self._age(clock)
             self._bound()
         self._shrink()
@@ -86,6 +98,19 @@ class History(Past):
         """
         with judged():
             self._db.execute("INSERT OR IGNORE INTO annotation VALUES (?, ?, ?)", (at, pool or "", text))
+
+    def note_events(self, events: Sequence[Mapping[str, object]]) -> None:
+        """Note drifts that were raised or have gone, as `events` gives them; the same again changes nothing.
+
+        Raises:
+            sqlite3.Error: they could not be written.
+        """
+        rows = [
+            (*(one[name] for name in ("at", "pool", "direction", "event")), msgspec.json.encode(one).decode())
+            for one in events
+        ]
+        with judged(), transaction(self._db):
+            self._db.executemany("INSERT OR IGNORE INTO event VALUES (?, ?, ?, ?, ?)", rows)
 
     def note_settings(self, at: float, pools: Mapping[str, object]) -> None:
         """Note the settings of all pools, as plain builtins, that are in force from ``at`` on; only changes are kept.
@@ -113,10 +138,17 @@ class History(Past):
             (one.table, made.at, kind.span, part, slot.pack(made, kind.table.columns)),
         )
 
+    def _keep_ticks(self, closed: Sequence[Closed], names: ledger.Names) -> None:
+        texts = bundle.Texts()
+        for pool, ticks in bundle.of_closed(closed, names, texts) if closed else ():
+            bundle.write(self._db, pool, ticks, texts)
+
     def _age(self, clock: float) -> None:
         """Let go, or fold, what is older than it is kept."""
         self._db.execute("DELETE FROM second WHERE at < ?", (clock - SECONDS_DAYS * DAY,))
-        self._db.execute("DELETE FROM annotation WHERE at < ?", (clock - NOTES_DAYS * DAY,))
+        self._db.execute("DELETE FROM tick WHERE at < ?", (clock - TICKS_DAYS * DAY - bundle.SPAN,))
+        for table in ("annotation", "event"):
+            self._db.execute(f"DELETE FROM {table} WHERE at < ?", (clock - NOTES_DAYS * DAY,))  # noqa: S608
         for kind in KINDS.values():
             self._coarsen(kind, clock - kind.days * DAY)
             oldest = clock - max(kind.days, kind.hours_days) * DAY
@@ -157,11 +189,14 @@ class History(Past):
     def _drop_oldest(self) -> bool:
         """Let the oldest detail go, or the oldest hour where there is none; whether there was any."""
         found = self._rows(
-            "SELECT min(at) FROM (SELECT min(at) AS at FROM second UNION SELECT min(at) FROM slot WHERE span < ?)", HOUR
+            "SELECT min(at) FROM (SELECT min(at) AS at FROM second UNION SELECT min(at) FROM tick"
+            " UNION SELECT min(at) FROM slot WHERE span < ?)",
+            HOUR,
         )
         if found[0][0] is not None:
             end = (found[0][0] // HOUR + 1) * HOUR
-            self._db.execute("DELETE FROM second WHERE at < ?", (end,))
+            for table in ("second", "tick"):
+                self._db.execute(f"DELETE FROM {table} WHERE at < ?", (end,))  # noqa: S608
             for kind in KINDS.values():
                 self._coarsen(kind, end)
             return True

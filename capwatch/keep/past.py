@@ -13,12 +13,13 @@ import msgspec
 import numpy as np
 
 from capwatch import ledger
+from capwatch.drift.ticks import TICK_S, Ticks
+from capwatch.keep import bundle
 from capwatch.keep.database import judged, reading
 from capwatch.keep.slot import Names, Slot, merged, unpack
 from capwatch.ledger import OTHER, Table
 from capwatch.ledger.names import RESERVED
 from capwatch.load.tables import SECONDS
-from capwatch.meters.drift import TICKS
 from capwatch.meters.rollup import COMBINATION, MEASURE, PARTS, ROLLUPS, read
 from capwatch.record import Floats, Ints, Note
 
@@ -58,16 +59,8 @@ def _rollup_names(names: ledger.Names, keys: Ints) -> list[Names]:
     return [tuple(text.get(one, RESERVED[OTHER]) for text, one in zip(texts, row, strict=True)) for row in ids]
 
 
-def _tick_names(names: ledger.Names, keys: Ints) -> list[Names]:
-    """Pool, tenant, route and class; what has lost its name in the meantime is `other`."""
-    texts = [names.texts(axis.name) for axis in TICKS.axes]
-    rows = zip(*(ids.tolist() for ids in TICKS.unpack(keys)), strict=True)
-    return [tuple(text.get(one, RESERVED[OTHER]) for text, one in zip(texts, row, strict=True)) for row in rows]
-
-
 KINDS: Final = {
     "rollup": Kind(ROLLUPS, MEASURE.bits, _rollup_names, days=14, hours_days=91),
-    "ticks": Kind(TICKS, 0, _tick_names, days=28),
 }
 """Contract, section 7, by table name. Another table that closes its slots is kept by an entry here."""
 
@@ -128,6 +121,31 @@ class Past:
         rows = self._rows("SELECT at, pool, text FROM annotation WHERE at >= ? AND at < ? ORDER BY at", since, until)
         return [Note(at, pool or None, text) for at, pool, text in rows]
 
+    def events(self, since: float, until: float, pool: str | None = None) -> list[dict[str, Any]]:
+        """Drifts raised and cleared from ``since`` to before ``until``, in order, of one pool or of all.
+
+        Each is what the API and the log say: an event of the contract (section 1a) with its `sentence`.
+        """
+        if not self._has("event"):
+            return []
+        rows = self._rows(
+            "SELECT json FROM event WHERE at >= ?1 AND at < ?2 AND ?3 IN (pool, '') ORDER BY at, pool, event",
+            *(since, until, pool or ""),
+        )
+        return [msgspec.json.decode(json) for (json,) in rows]
+
+    def ticks(self, pool: str, first: int, last: int, texts: bundle.Texts) -> Ticks:
+        """The detector's ticks of a pool, first ≤ tick < last; names are codes of ``texts``."""
+        with judged():
+            return bundle.read(self._db, pool, first, last, texts) if self._has("tick") else Ticks.empty()
+
+    def tick_span(self, pool: str) -> tuple[int, int]:
+        """First tick and the one after the last that may be there, to ten minutes; (0, 0) where there is none."""
+        if not self._has("tick"):
+            return 0, 0
+        ((first, last),) = self._rows("SELECT min(at), max(at) FROM tick WHERE pool = ?", pool)
+        return (0, 0) if first is None else (first // TICK_S, last // TICK_S + bundle.SIZE)
+
     def settings(self, at: float) -> Mapping[str, Any]:
         """The settings of each pool that were in force at a time (s, epoch), as they were given."""
         rows = self._rows("SELECT pool, json, max(at) FROM setting WHERE at <= ? GROUP BY pool ORDER BY pool", at)
@@ -145,6 +163,10 @@ class Past:
                 found.append(unpack(begin, length, data, kind.table.columns))
                 had |= parts
         return found, had
+
+    def _has(self, table: str) -> bool:
+        """Whether the file has a table that came later than others of its version."""
+        return bool(self._rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", table))
 
     def _rows(self, query: str, *values: object) -> list[Any]:
         with judged():

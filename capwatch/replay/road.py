@@ -68,6 +68,7 @@ def replay(
     *,
     step: float | None = None,
     kept: bool = False,
+    secret: bytes = b"",
     also: Sequence[Meter] = (),
 ) -> Iterator[tuple[Pipeline, Totals, int]]:
     """Read files to their end; now and then yield the pipeline, the totals so far and the bytes read so far.
@@ -79,13 +80,14 @@ def replay(
             totals only.
         step: where given, yield at every multiple of it that the event clock passes, with all that happened until
             then and nothing that happened later.
-        kept: see `Pipeline`; native histograms are there only where it is true.
+        kept: whether a history is kept, so that closed slots wait in the totals for the caller; see also `Pipeline`.
+        secret: see `Pipeline`.
         also: meters beside those of the shelf.
 
     Raises:
         UsageError: a file cannot be read.
     """
-    pipeline = Pipeline(config, kept=kept)
+    pipeline = Pipeline(config, kept=kept, secret=secret)
     pipeline.meters = [*pipeline.meters, *also]
     pipeline.drifts.marks.recall(notes(config))
     totals = pipeline.totals()
@@ -100,7 +102,8 @@ def replay(
         elif pending >= PER_DELTA:
             pending = 0
             totals.apply(pipeline.freeze())
-            totals.kept(len(totals.closed))  # there is no history that waits for them
+            if not kept:
+                totals.kept(len(totals.closed))  # there is no history that waits for them
             yield pipeline, totals, done
         pipeline.take(part.origin, part.decoded, now)
         done += part.length

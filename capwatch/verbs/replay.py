@@ -23,6 +23,7 @@ from capwatch.exporters.text import Writer
 from capwatch.metrics import CATALOGUE
 from capwatch.replay import chosen, replay, told_until
 from capwatch.replay.backfill import OpenMetricsFile
+from capwatch.replay.keeping import kept
 from capwatch.view import view
 
 EXAMPLE = "capwatch replay --config.file capwatch.yml access.jsonl"
@@ -40,6 +41,9 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--events-out", metavar="FILE", help="also write drifts that were raised or have gone, a JSON line each"
     )
+    parser.add_argument(
+        "--state-dir", metavar="DIR", help="keep the history there, for reviews and for a daemon to learn from"
+    )
     parser.add_argument("logs", metavar="LOG", nargs="*", help="files to read")
 
 
@@ -52,21 +56,27 @@ def run(arguments: argparse.Namespace) -> int:
     families = _families(arguments.families)
     step = _step(arguments.step)
     progress = Progress(sum(os.path.getsize(log.path) for log in logs if os.path.exists(log.path)), "replay")
-    steps = replay(
-        config, logs, told_until(config, logs, time.time()), step=step if arguments.openmetrics_out else None
-    )
-    disabled = frozenset(config.metrics.disable)
-    pipeline = totals = None
-    with _openmetrics(arguments.openmetrics_out) as file, _events(arguments.events_out) as events:
-        for pipeline, totals, done in steps:
+    now, disabled = told_until(config, logs, time.time()), frozenset(config.metrics.disable)
+    with (
+        kept(config, arguments.state_dir) as history,
+        _openmetrics(arguments.openmetrics_out) as file,
+        _events(arguments.events_out) as told,
+    ):
+        secret = b"" if history is None else history.secret
+        every = step if arguments.openmetrics_out else None
+        for pipeline, totals, done in replay(config, logs, now, step=every, kept=history is not None, secret=secret):
             progress.show(done)
-            if events is not None:
-                events.writelines(json.dumps(event) + "\n" for event in pipeline.drifts.fresh())
+            events = pipeline.drifts.fresh()
+            if history is not None:
+                history.keep(pipeline, totals, events)
+            if told is not None:
+                told.writelines(json.dumps(event) + "\n" for event in events)
             if file is not None:
                 file.write(view(pipeline.meters, totals, families=families, disabled=disabled), totals)
         progress.end()
-    if pipeline is not None and totals is not None:
         sys.stdout.buffer.write(Writer(totals.names).page(view(pipeline.meters, totals, disabled=disabled)))
+        if history is not None:
+            history.finish(pipeline, totals)
     return 0
 
 
