@@ -22,6 +22,7 @@ DROPPED: Final = 0.01
 """Part of a source's lines that may be dropped before somebody should look."""
 FULL: Final = 0.9
 """KV demand over the pool at which the alert of the runbook fires."""
+_DIMENSIONS: Final = ("tenant", "route", "class")
 _CUT: Final = {
     "mix": "Cut the work of {who}: shorter prompts (retrieval depth, history, documents), a cap on answers. Minutes.",
     "prompt": "Cut the prompts of {who}: retrieval depth, history, attached documents. Minutes, undone at once.",
@@ -86,10 +87,10 @@ def _drift(event: Mapping[str, Any], pool: PoolNow | None) -> Finding:
         return Finding(kind="drift", severity="note", text=str(event["sentence"]), pool=name, todo=(accept,))
     effects = event["effects"]
     effect = max(effects, key=lambda one: effects[one])
-    who = culprit(event, effect)
+    who = culprits(event, effect) or ["those who grew"]
     todo = [
-        _CUT[effect].format(who=who),
-        f"Tighten admission for {who}: a budget, lower priority, fewer at a time. Seconds.",
+        _CUT[effect].format(who=", ".join(who)),
+        f"Tighten admission for {who[0]}: a budget, lower priority, fewer at a time. Seconds.",
         _more_replicas(pool),
         "Change the replica: a pool of its own for the long class, other parallelism. Days.",
         accept,
@@ -99,18 +100,20 @@ def _drift(event: Mapping[str, Any], pool: PoolNow | None) -> Finding:
     return Finding(kind="drift", severity=severity, text=str(event["sentence"]), pool=name, todo=todo)
 
 
-def culprit(event: Mapping[str, Any], effect: str) -> str:
-    """Who brings an effect: the largest tenant, route and class of it.
+def culprits(event: Mapping[str, Any], effect: str) -> list[str]:
+    """Who brings an effect: the largest tenant, route and class of it, as far as there are any.
 
     >>> one = {"dimension": "tenant", "value": "acme", "effect": "mix", "replica_seconds": 0.2}
-    >>> culprit({"contributions": [one]}, "mix"), culprit({"contributions": []}, "mix")
-    ('tenant acme', 'those who grew')
+    >>> culprits({"contributions": [one]}, "mix"), culprits({"contributions": []}, "mix")
+    (['tenant acme'], [])
     """
-    largest: dict[str, tuple[float, str]] = {}
-    for one in event["contributions"]:
-        if one["effect"] == effect and one["replica_seconds"] > largest.get(one["dimension"], (0.0, ""))[0]:
-            largest[one["dimension"]] = one["replica_seconds"], one["value"]
-    return ", ".join(f"{dimension} {value}" for dimension, (_, value) in largest.items()) or "those who grew"
+    found = []
+    for dimension in _DIMENSIONS:
+        mine = [one for one in event["contributions"] if (one["dimension"], one["effect"]) == (dimension, effect)]
+        largest = max(mine, key=lambda one: float(one["replica_seconds"]), default=None)
+        if largest is not None and largest["replica_seconds"] > 0:
+            found.append(f"{dimension} {largest['value']}")
+    return found
 
 
 def _pool(pool: PoolNow, *, drifting: bool) -> Iterator[Finding]:
@@ -140,7 +143,10 @@ def _more_replicas(pool: PoolNow | None) -> str:
     base = None if pool is None else pool.needed.get("base")
     if pool is None or base is None or pool.replicas is None:
         return "Add replicas. Minutes and money."
-    return f"Add replicas: {base:,.0f} needed at {percent(pool.target)}, {pool.replicas:,.0f} there. Minutes and money."
+    figures = f"{base:,.0f} needed at {percent(pool.target)}, {pool.replicas:,.0f} there"
+    if base <= pool.replicas:
+        return f"No more replicas are needed yet: {figures}."
+    return f"Add replicas: {figures}. Minutes and money."
 
 
 def _calm(pools: Sequence[PoolNow]) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ first, and how each source fares.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from html import escape
@@ -21,6 +22,7 @@ HTML: Final = "text/html; charset=utf-8"
 POLICY: Final = f"{NOTHING_ELSE}; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'"
 """The page's own files and the API, nothing inline, nothing from elsewhere."""
 _FRAME: Final = Template((files.FOLDER / "page.html").read_text())
+_CODE, _AS_CODE = re.compile(r"`([^`]*)`"), r"<code>\1</code>"
 _PLOTS: Final = (
     f'<link rel="stylesheet" href="{files.BASE}uPlot.min.css">\n'
     f'<script defer src="{files.BASE}uPlot.iife.min.js"></script>\n'
@@ -73,7 +75,7 @@ def html(status: Status, now: Now, telemetry_path: str) -> str:
 
 
 def _todo(finding: Finding) -> str:
-    steps = "".join(f"<li>{escape(step)}</li>" for step in finding.todo)
+    steps = "".join(f"<li>{_CODE.sub(_AS_CODE, escape(step))}</li>" for step in finding.todo)
     return f"<h2>What to do first</h2><ol>{steps}</ol>" if steps else ""
 
 

@@ -19,6 +19,9 @@ const MOST = 9;
 /** Decimals that show a hundredth of the cost. */
 const decimals = (cost) => (cost >= 10 ? 1 : cost >= 0.1 ? 2 : 4);
 
+/** Whether a figure is more than nothing, as it is written. */
+const told = (value, places) => Math.abs(value) >= 0.5 * 10 ** -places;
+
 /** A bar from one value to another on a scale from 0 to ``most``. */
 function bar(from, to, most, kind) {
   const left = (100 * Math.min(from, to)) / most;
@@ -48,7 +51,7 @@ function waterfall(event) {
       {},
       row("expected", "by the history of this hour, tenants and classes", fixed(before, places), bar(0, before, most, "before"), true),
       steps.map(({ name, from, to }) =>
-        row(EFFECTS[name][0], EFFECTS[name][1], signed(to - from, places), bar(from, to, most, to >= from ? "more" : "less")),
+        row(EFFECTS[name][0], EFFECTS[name][1], signed(to - from, places), bar(from, to, most, !told(to - from, places) ? "none" : to > from ? "more" : "less")),
       ),
       row("now", "the requests since then", fixed(after, places), bar(0, after, most, "after"), true),
     ),
@@ -57,14 +60,14 @@ function waterfall(event) {
 
 /** Who: the largest contributions, each tenant, route and class by itself. */
 function contributions(event) {
-  const found = event.contributions.slice(0, MOST);
+  const places = decimals(Math.max(event.cost_before, event.cost_after));
+  const found = event.contributions.filter((one) => told(one.replica_seconds, places)).slice(0, MOST);
   if (!found.length) return el("p", { class: "dim" }, "No single tenant, route or class stands out.");
   const most = Math.max(...found.map((one) => Math.abs(one.replica_seconds)));
-  const places = decimals(Math.max(event.cost_before, event.cost_after));
   return el(
     "table",
     { class: "waterfall who" },
-    el("caption", {}, "Who adds it (tenants, routes and classes each tell the same sum once)"),
+    el("caption", {}, "Who adds it: tenants, routes and classes are three views of the same requests"),
     el(
       "tbody",
       {},
@@ -88,8 +91,9 @@ function contributions(event) {
 }
 
 /** The last events, newest first. */
-function past(events, pool) {
-  const mine = events.filter((event) => event.pool === pool).slice(-5).reverse();
+function past(drifts, pool) {
+  const present = new Set(drifts.active.map((event) => `${event.pool} ${event.at}`));
+  const mine = drifts.events.filter((event) => event.pool === pool && !present.has(`${event.pool} ${event.at}`)).slice(-5).reverse();
   if (!mine.length) return null;
   return el(
     "details",
@@ -106,7 +110,7 @@ export function showDrift(section, drifts, pool) {
   const active = drifts.active.filter((event) => event.pool === pool.name);
   const body = section.querySelector("#drift-body");
   section.classList.toggle("active", active.length > 0);
-  const before = past(drifts.events, pool.name);
+  const before = past(drifts, pool.name);
   const open = body.querySelector("details")?.open;
   if (active.length) {
     fill(

@@ -16,7 +16,7 @@ const FIGURES = [
   { id: "inflight", title: "Requests in flight, by phase", form: number, zero: true, stacked: true, lines: (h) => PHASES.map((phase) => [phase, h.in_flight[phase]]) },
   { id: "goodput", title: "Good requests (met every target)", form: percent, most: 1, lines: (h) => [["good", h.goodput]] },
   { id: "ttft", title: "Time to first token", form: seconds, zero: true, lines: (h) => [["p50", h.ttft_p50], ["p95", h.ttft_p95]] },
-  { id: "kv", title: "KV memory that may be needed, of all", form: percent, zero: true, lines: (h) => [["demand", h.kv_demand]] },
+  { id: "kv", title: "KV memory that may be needed", form: percent, zero: true, lines: (h) => [["demand", h.kv_demand]] },
 ];
 
 const known = (list) => list !== null && list !== undefined && list.some((value) => value !== null);
@@ -52,7 +52,8 @@ export class Plots {
       one.plot.setData(tops ?? columns, false);
       one.columns = columns;
       one.plot.setScale("x", { min: ends[0], max: ends[1] });
-      one.box.setAttribute("aria-label", label);
+      one.label = label;
+      one.box.setAttribute("aria-label", `${figure.title}: ${label}`);
       one.now.textContent = label;
     });
   }
@@ -157,7 +158,7 @@ function options(one) {
   return {
     width: box.clientWidth || 300,
     height: HEIGHT,
-    legend: { live: true, show: names.length > 1 || true },
+    legend: { live: true, show: names.length > 1 },
     cursor: { sync: { key: sync }, points: { show: !kind.stacked }, drag: { x: false, y: false } },
     scales: { x: { time: true }, y: { range: (_, low, high) => range(kind, low, high) } },
     tzDate: (at) => window.uPlot.tzDate(new Date(at * 1e3), "Etc/UTC"),
@@ -167,19 +168,27 @@ function options(one) {
     ],
     series: [{ label: "UTC", value: (_, at) => (at === null ? "–" : clock(at)) }, ...series],
     bands: kind.stacked ? names.slice(1).map((_, place) => ({ series: [place + 2, place + 1] })) : undefined,
-    hooks: { draw: [(plot) => mark(plot, one.marks)] },
+    hooks: { draw: [(plot) => mark(plot, one.marks, kind)], setCursor: [(plot) => point(plot, one)] },
   };
+}
+
+/** What the cursor is at, in the place of the newest figures. */
+function point(plot, one) {
+  const { idx } = plot.cursor;
+  const at = idx === null || idx === undefined ? undefined : one.columns[0]?.[idx];
+  const single = one.names.length === 1 ? ` ${one.kind.form(one.columns[1]?.[idx] ?? null)}` : "";
+  one.now.textContent = at === undefined ? (one.label ?? "") : `at ${clock(at)} UTC${single}`;
 }
 
 /** From 0 where that is a quantity's end; a share up to 1, and no closer than a tenth. */
 function range(kind, low, high) {
   if (low === null || high === null) return [0, 1];
   if (kind.most) return [Math.min(0.9, Math.floor(low * 20) / 20), kind.most];
-  return [kind.zero ? 0 : low, high * 1.12 || 1];
+  return [kind.zero ? 0 : low, high * 1.2 || 1];
 }
 
 /** Lines through the plot at moments that matter. */
-function mark(plot, marks) {
+function mark(plot, marks, figure) {
   const { ctx, bbox } = plot;
   const ratio = window.devicePixelRatio || 1;
   for (const { at, text, kind } of marks) {
@@ -196,7 +205,7 @@ function mark(plot, marks) {
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
     const right = x > bbox.left + 0.7 * bbox.width;
     ctx.textAlign = right ? "right" : "left";
-    ctx.fillText(text.length > 40 ? `${text.slice(0, 39)}…` : text, x + (right ? -4 : 4) * ratio, bbox.top + 11 * ratio);
+    ctx.fillText(text.length > 40 ? `${text.slice(0, 39)}…` : text, x + (right ? -4 : 4) * ratio, bbox.top + (figure.most ? bbox.height - 4 * ratio : 10 * ratio));
     ctx.restore();
   }
 }

@@ -36,16 +36,16 @@ const meter = (share, kind) =>
   );
 
 const PROMISES = {
-  base: "the target holds at today's load",
-  burst: "and in a burst",
-  zonal: "and when a zone is lost",
+  base: "for the target at the present load",
+  burst: "in a burst",
+  zonal: "in a burst with a zone lost",
 };
-const FAILURES = { none: "as it is", replica: "one replica lost", zone: "the largest zone lost" };
+const FAILURES = { none: "as things are", replica: "with one replica lost", zone: "with the largest zone lost" };
 
 function promises(pool) {
   const rows = [
-    ...Object.entries(pool.needed).filter(([, value]) => value !== null).map(([name, value]) => [`Needed so that ${PROMISES[name]}`, number(value), above(value, pool.replicas ?? Infinity)]),
-    ...Object.entries(pool.headroom).filter(([, value]) => value !== null).map(([name, value]) => [`To spare, ${FAILURES[name]}`, `${value > 0 ? "+" : ""}${fixed(value, 0)}`, value < 0]),
+    ...Object.entries(pool.needed).filter(([, value]) => value !== null).map(([name, value]) => [`Needed ${PROMISES[name]}`, number(value), above(value, pool.replicas ?? Infinity)]),
+    ...Object.entries(pool.headroom).filter(([, value]) => value !== null).map(([name, value]) => [`To spare ${FAILURES[name]}`, `${value > 0 ? "+" : ""}${fixed(value, 0)}`, value < 0]),
   ];
   if (!rows.length) return el("p", { class: "dim" }, "How many replicas there are is not configured (pools: replicas), so nothing can be promised.");
   return el(

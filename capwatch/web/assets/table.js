@@ -1,21 +1,24 @@
 // Percentiles by tenant and route: sorted by any column, filtered by a word, by mouse or keyboard.
 
-import { el, fill, number, percent, seconds } from "./words.js";
+import { el, fill, fixed, percent, seconds } from "./words.js";
+
+const tokens = (value) => fixed(value, 0);
+const rate = (value) => fixed(value, value < 0.1 ? 3 : 2);
 
 const COLUMNS = {
   tenant: ["tenant", null],
   route: ["route", null],
-  rate: ["req/s", number],
+  rate: ["req/s", rate],
   cost_share: ["share of work", percent],
-  cost: ["work per req (s)", number],
+  cost: ["work per req (s)", (v) => fixed(v, 2)],
   goodput: ["good", percent],
   ok: ["ended well", percent],
-  prompt_tokens_p50: ["prompt p50", (v) => number(v, 4)],
-  prompt_tokens_p95: ["prompt p95", (v) => number(v, 4)],
-  prompt_tokens_p99: ["prompt p99", (v) => number(v, 4)],
-  output_tokens_p50: ["output p50", (v) => number(v, 4)],
-  output_tokens_p95: ["output p95", (v) => number(v, 4)],
-  output_tokens_p99: ["output p99", (v) => number(v, 4)],
+  prompt_tokens_p50: ["prompt p50", tokens],
+  prompt_tokens_p95: ["prompt p95", tokens],
+  prompt_tokens_p99: ["prompt p99", tokens],
+  output_tokens_p50: ["output p50", tokens],
+  output_tokens_p95: ["output p95", tokens],
+  output_tokens_p99: ["output p99", tokens],
   ttft_s_p50: ["TTFT p50", seconds],
   ttft_s_p95: ["TTFT p95", seconds],
   tpot_s_p95: ["TPOT p95", seconds],

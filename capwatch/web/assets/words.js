@@ -1,6 +1,6 @@
 // Figures for readers, and elements: text only ever becomes text, so no name from a log can become markup.
 
-const SPACE = " "; // a narrow space that does not break: a figure and its unit stay together
+const SPACE = "\u202f"; // a narrow space that does not break: a figure and its unit stay together
 
 /** A number with so many significant digits, thousands set apart. */
 export function number(value, digits = 3) {
@@ -37,7 +37,7 @@ export function percent(share) {
 /** Seconds in the unit that suits their size. */
 export function seconds(value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
-  if (value === 0) return `0${SPACE}s`;
+  if (value < 0.5e-3) return value > 0 ? `under 1${SPACE}ms` : `0${SPACE}s`;
   if (value < 0.9995) return `${number(1000 * value, value < 0.01 ? 2 : 3)}${SPACE}ms`;
   if (value < 100) return `${number(value, 3)}${SPACE}s`;
   return span(value);
@@ -76,6 +76,11 @@ export function el(name, attributes = {}, ...children) {
   }
   made.append(...children.flat().filter((child) => child !== null && child !== undefined));
   return made;
+}
+
+/** A sentence, what stands between backticks as code. */
+export function sentence(text) {
+  return text.split("`").map((part, place) => (place % 2 ? el("code", {}, part) : part));
 }
 
 /** Put children in the place of what is there. */
