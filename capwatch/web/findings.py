@@ -128,7 +128,8 @@ def _pool(pool: PoolNow, *, drifting: bool) -> Iterator[Finding]:
         )
         yield Finding(kind="wait", severity="bad", text=text, pool=pool.name, todo=todo)
     elif spare is not None and spare < 0:
-        text = f"Pool {pool.name} misses {-spare:,.0f} replicas for its target of {percent(pool.target)}."
+        missing = f"{-spare:,.0f} replica{'s' if spare < -1 else ''}"
+        text = f"Pool {pool.name} misses {missing} for its target of {percent(pool.target)}."
         todo = () if drifting else (_more_replicas(pool),)
         yield Finding(kind="headroom", severity="warn", text=text, pool=pool.name, todo=todo)
     if pool.kv_demand_ratio is not None and pool.kv_demand_ratio > FULL:

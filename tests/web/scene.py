@@ -110,7 +110,7 @@ def playing(folder: Path, rate: float, replicas: int) -> Iterator[Scene]:
     (folder / "access.jsonl").write_text("".join(lines(end, rate)))
     (folder / "vllm-0.log").write_text("".join(engines(end, replicas)))
     (folder / "capwatch.yml").write_text(yaml.safe_dump(_configuration(folder, port, replicas)))
-    command = [sys.executable, "-m", "capwatch.cli", "run", "--config.file", folder / "capwatch.yml"]
+    command = [sys.executable, "-m", "capwatch.cli", "run", "--config.file", str(folder / "capwatch.yml")]
     with (folder / "daemon.log").open("wb") as told:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=told, stderr=told)
     scene = Scene(folder, f"http://127.0.0.1:{port}/", process)

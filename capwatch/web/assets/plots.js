@@ -3,7 +3,7 @@
 import { clock, el, fill, number, percent, seconds } from "./words.js";
 
 const PHASES = ["gateway", "retrieval", "tool", "queue", "prefill", "decode", "other"];
-const HEIGHT = 170;
+const HEIGHT = 150;
 const sync = "capwatch";
 
 /** What is drawn: title, unit of the axis, and the lines of a pool. */
@@ -163,7 +163,7 @@ function options(one) {
     scales: { x: { time: true }, y: { range: (_, low, high) => range(kind, low, high) } },
     tzDate: (at) => window.uPlot.tzDate(new Date(at * 1e3), "Etc/UTC"),
     axes: [
-      { ...axis, values: (_, ticks) => ticks.map((at) => clock(at)), space: 60 },
+      { ...axis, size: 26, values: (_, ticks) => ticks.map((at) => clock(at)), space: 60 },
       { ...axis, size: 54, values: (_, ticks) => ticks.map((tick) => kind.form(tick)) },
     ],
     series: [{ label: "UTC", value: (_, at) => (at === null ? "–" : clock(at)) }, ...series],
