@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from capwatch.console.answer import as_json
 from capwatch.errors import CapwatchError, UsageError
 from capwatch.observed import Given
-from capwatch.review import document
+from capwatch.review import document, extra
 from capwatch.review.calendar import IsoWeek
 from capwatch.review.document import Document
 from capwatch.review.gather import week_of
+from capwatch.review.html import html
 from capwatch.review.markdown import markdown
+from capwatch.review.plots import drawn
 
 
 def paths(out: str) -> list[str]:
@@ -43,8 +45,10 @@ def review(found: Given, week: IsoWeek, files: Sequence[str], now: float) -> Doc
     Raises:
         CapwatchError: the source cannot be read, or a file cannot be written.
     """
+    extra.plotting()  # before the long work
     made = document.of(week_of(found, week, now))
-    _, in_markdown, in_json = files
+    in_html, in_markdown, in_json = files
+    _write(in_html, html(made, drawn))
     _write(in_json, as_json(document.as_plain(made)) + "\n")
     _write(in_markdown, markdown(made))
     return made

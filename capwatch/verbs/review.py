@@ -34,5 +34,5 @@ def run(arguments: argparse.Namespace) -> int:
     document = write.review(found, which, paths, time.time())
     if document.week.end <= document.week.begin:
         print(f"warning: no request of {which} is told; the review says what is missing", file=sys.stderr)
-    print("\n".join(paths[1:]))
+    print("\n".join(paths))
     return 0
