@@ -49,7 +49,6 @@ def gathered(past: Told, week: IsoWeek, config: Config | None, source: str) -> W
     told = _pools(past, week, config)
     drift = config.drift if config is not None else Drift()
     begin, end = (int(this.at.min()), int(this.at.max()) + HOUR) if len(this) else (week.since, week.since)
-    looked_at = past.ticks(week.since - ticks.LEARN_S, week.until) or {}
     pools = {}
     for name in sorted({*this.names(POOL.name), *last.names(POOL.name)}):
         one = PoolWeek(
@@ -61,16 +60,21 @@ def gathered(past: Told, week: IsoWeek, config: Config | None, source: str) -> W
             _seconds(past, name, begin, end),
             demand[name],
         )
-        pools[name] = _watched(one, looked_at.get(name), drift, begin, end)
+        pools[name] = _watched(past, one, drift, begin, end)
     notes = tuple(past.annotations(week.since - WEEK, week.until))
     return Week(week, begin, end, pools, notes, source)
 
 
-def _watched(one: PoolWeek, told: ticks.PoolTicks | None, drift: Drift, begin: int, end: int) -> PoolWeek:
-    """With what the detector says of the week."""
-    if told is None or not len(told.ticks):
-        return replace(one, unjudged="no ticks of ten seconds are kept of it")
+def _watched(past: Told, one: PoolWeek, drift: Drift, begin: int, end: int) -> PoolWeek:
+    """With what the detector says of the week: over its ticks, or what it said then where it cannot learn from them."""
+    told = past.ticks(one.name, begin - ticks.LEARN_S, end)
+    said = past.events(begin, end)
+    then = None if said is None else tuple(event for event in said if event["pool"] == one.name)
+    if told is None:
+        return replace(one, events=then or None, unjudged="" if then else "no ticks of ten seconds are kept of it")
     events, why = ticks.watch(told, one.pool, drift, begin, end)
+    if why and then:
+        events, why = then, ""
     return replace(one, events=events, unjudged=why, service_cv2=ticks.service_cv2(told, begin, end))
 
 

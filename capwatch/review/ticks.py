@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
-
 from capwatch.config.schema import Drift, Pool
 from capwatch.drift.detector import Detector
-from capwatch.drift.event import DIMENSIONS
 from capwatch.drift.model import LEAST_DAYS, Settings, fit, long_enough
 from capwatch.drift.sentence import Pool as Beside
 from capwatch.drift.sentence import sentence
 from capwatch.drift.ticks import DAY, TICK_S, Ticks
-from capwatch.keep.slot import Names
-from capwatch.record import Floats, Ints
+from capwatch.keep.bundle import Texts
 
-LEARN_S: Final = 28 * 86400
-"""A model is fitted on the ticks of four weeks."""
+LEARN_S: Final = 14 * 86400
+"""A model is fitted on the ticks of two weeks: of older ones little would matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,39 +23,12 @@ class PoolTicks:
     """Ticks of one pool, and the names behind their codes by dimension."""
 
     ticks: Ticks
-    names: Mapping[str, list[str]]
+    texts: Texts
 
     def name(self, dimension: str, code: int) -> str:
         """The name of a code."""
-        texts = self.names[dimension]
-        return texts[code] if 0 <= code < len(texts) else "unknown"
-
-
-def by_pool(tick: Ints, row: Ints, values: Floats, known: Sequence[Names]) -> dict[str, PoolTicks]:
-    """The ticks of each pool.
-
-    Args:
-        tick: int64[n], event time // 10 s, ascending.
-        row: int64[n], index into ``known``.
-        values: float64[n, columns of `SUMS`].
-        known: pool, tenant, route and class.
-    """
-    pools = np.array([name[0] for name in known])
-    found = {}
-    for pool in np.unique(pools[row]).tolist():
-        mine = (pools == pool)[row]
-        found[pool] = _of_pool(tick[mine], row[mine], values[mine], known)
-    return found
-
-
-def _of_pool(tick: Ints, row: Ints, values: Floats, known: Sequence[Names]) -> PoolTicks:
-    names: dict[str, list[str]] = {}
-    columns: list[Ints] = []
-    for place, dimension in enumerate(DIMENSIONS, start=1):  # names are pool, tenant, route, class
-        texts = {text: code for code, text in enumerate(sorted({name[place] for name in known}))}
-        names[dimension] = list(texts)
-        columns.append(np.array([texts[name[place]] for name in known], np.int64)[row])
-    return PoolTicks(Ticks.merge([Ticks(tick, columns[0], columns[1], columns[2], values)]), names)
+        known = self.texts.texts[dimension]
+        return known[code] if 0 <= code < len(known) else "unknown"
 
 
 def watch(

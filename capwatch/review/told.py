@@ -12,13 +12,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from capwatch import ledger
+from capwatch.drift.ticks import TICK_S, Ticks
 from capwatch.keep import slot
+from capwatch.keep.bundle import Texts, of_closed
 from capwatch.keep.past import HOUR, KINDS, Past
-from capwatch.keep.slot import Names, Slot
+from capwatch.keep.slot import Slot
 from capwatch.ledger import POOL, Closed
 from capwatch.load.tables import SECONDS
+from capwatch.meters.drift import TICKS
 from capwatch.record import Floats, Ints, Note
-from capwatch.review.ticks import PoolTicks, by_pool
+from capwatch.review.ticks import PoolTicks
 
 
 class Told(Protocol):
@@ -30,8 +33,11 @@ class Told(Protocol):
     def seconds(self, pool: str, since: float, until: float) -> tuple[Ints, Floats]:
         """(at[n], counts[n, columns of `SECONDS`]), ascending; a second without an event is absent."""
 
-    def ticks(self, since: float, until: float) -> Mapping[str, PoolTicks] | None:
-        """The detector's ticks by pool; None where to read them would take longer than they are worth."""
+    def ticks(self, pool: str, since: float, until: float) -> PoolTicks | None:
+        """The detector's ticks of a pool; None where there are none."""
+
+    def events(self, since: float, until: float) -> Sequence[Mapping[str, Any]] | None:
+        """Drifts that were raised and cleared, as they were told then; None where nobody has written them down."""
 
     def annotations(self, since: float, until: float) -> Sequence[Note]:
         """Notes of a stretch, in order."""
@@ -41,19 +47,22 @@ class Told(Protocol):
 
 
 class Kept:
-    """A history on disk. Its ticks are some 60,000 slots a week, more than a minute to read: they are left alone."""
+    """A history on disk."""
 
     def __init__(self, past: Past) -> None:
         self._past = past
         self.seconds, self.annotations, self.settings = past.seconds, past.annotations, past.settings
+        self.events = past.events
 
     def hours(self, since: float, until: float) -> Iterator[Slot]:
         """See `Told`."""
         return self._past.rollups(since, until, HOUR)
 
-    def ticks(self, since: float, until: float) -> None:  # noqa: ARG002 - the protocol's
+    def ticks(self, pool: str, since: float, until: float) -> PoolTicks | None:
         """See `Told`."""
-        return
+        texts = Texts()
+        found = self._past.ticks(pool, int(since // TICK_S), int(until // TICK_S), texts)
+        return PoolTicks(found, texts) if len(found) else None
 
 
 class Replayed:
@@ -62,15 +71,17 @@ class Replayed:
     def __init__(self) -> None:
         self._hours: dict[int, list[Slot]] = defaultdict(list)
         self._seconds: dict[str, list[tuple[Ints, Floats]]] = defaultdict(list)
-        self._known: dict[Names, int] = {}
-        self._ticks: list[tuple[Ints, Ints, Floats]] = []
+        self._texts = Texts()
+        self._ticks: dict[str, list[Ticks]] = defaultdict(list)
         self._notes: list[Note] = []
         self._settings: Mapping[str, Any] = {}
 
     def keep(self, closed: Sequence[Closed], names: ledger.Names) -> None:
         """Take slots that have closed, in order."""
         self._keep_seconds([one for one in closed if one.table == SECONDS.name], names)
-        self._keep_ticks([one for one in closed if one.table == "ticks"], names)
+        ticks = [one for one in closed if one.table == TICKS.name]
+        for pool, part in of_closed(ticks, names, self._texts) if ticks else ():
+            self._ticks[pool].append(part)
         kind = KINDS["rollup"]
         for one in closed:
             if one.table == "rollup":
@@ -102,15 +113,6 @@ class Replayed:
         for key in np.unique(keys).tolist():
             self._seconds[texts.get(key, "other")].append((at[keys == key], values[keys == key]))
 
-    def _keep_ticks(self, closed: Sequence[Closed], names: ledger.Names) -> None:
-        if not closed:
-            return
-        at = np.repeat([one.slot for one in closed], [len(one.sums.keys) for one in closed])
-        keys, of = np.unique(np.concatenate([one.sums.keys for one in closed]), return_inverse=True)
-        told = KINDS["ticks"].names(names, keys)
-        rows = np.array([self._known.setdefault(name, len(self._known)) for name in told], np.int64)[of]
-        self._ticks.append((at, rows, np.concatenate([one.sums.values for one in closed])))
-
     def hours(self, since: float, until: float) -> Iterator[Slot]:
         """See `Told`."""
         return (self._hours[hour][0] for hour in sorted(self._hours) if since <= hour < until)
@@ -124,13 +126,13 @@ class Replayed:
         begin, end = np.searchsorted(at, (since, until))
         return at[begin:end], counts[begin:end]
 
-    def ticks(self, since: float, until: float) -> Mapping[str, PoolTicks]:
+    def ticks(self, pool: str, since: float, until: float) -> PoolTicks | None:
         """See `Told`."""
-        if not self._ticks:
-            return {}
-        at, rows, sums = (np.concatenate(column) for column in zip(*self._ticks, strict=True))
-        inside = (at * 10 >= since) & (at * 10 < until)
-        return by_pool(at[inside], rows[inside], sums[inside], list(self._known))
+        found = Ticks.join(self._ticks.get(pool, [])).between(int(since // TICK_S), int(until // TICK_S))
+        return PoolTicks(found, self._texts) if len(found) else None
+
+    def events(self, since: float, until: float) -> None:
+        """See `Told`."""
 
     def annotations(self, since: float, until: float) -> list[Note]:
         """See `Told`."""

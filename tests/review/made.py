@@ -80,7 +80,10 @@ class Made:
             return np.empty(0, np.int64), np.empty((0, 3))
         return np.concatenate(at), np.concatenate(counts)
 
-    def ticks(self, since: float, until: float) -> None:
+    def ticks(self, pool: str, since: float, until: float) -> None:
+        return
+
+    def events(self, since: float, until: float) -> None:
         return
 
     def annotations(self, since: float, until: float) -> list[Note]:
