@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import yaml
 
+from capwatch.errors import UsageError
+
 KINDS: Final = {"rules": "*.yml", "dashboards": "*.json"}
 """Folders, and what is in them."""
 RULE_FILES: Final = ("thresholds.yml", "recording.yml", "alerts.yml")
@@ -57,6 +59,22 @@ def rules(runbook: str | None = None) -> dict[str, str]:
             name: text.replace(f"runbook_url: {RUNBOOK}#", f"runbook_url: {runbook}#") for name, text in told.items()
         }
     return {name: told[name] for name in RULE_FILES}
+
+
+def write(told: Mapping[str, str], target: str) -> str:
+    """Write files into a folder, which is made; the names of what was written, a line each.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    paths = [Path(target) / name for name in told]
+    try:
+        Path(target).mkdir(parents=True, exist_ok=True)
+        for path in paths:
+            path.write_text(told[path.name], encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--out: {error.filename or target} cannot be written: {error.strerror}") from None
+    return "\n".join(map(str, paths))
 
 
 def expressions() -> Iterator[Expression]:
