@@ -33,7 +33,7 @@ def headroom(load: Load) -> tuple[float, ...] | None:
     if load.replicas is None or load.demand is None:
         return None
     required = sizing.needed(load.demand, 1, load.pool.target_utilisation)
-    zone = _largest_zone(load.pool, load.replicas)
+    zone = largest_zone(load.pool, load.replicas)
     spare = [sizing.headroom(load.replicas, required, lost) for lost in (0, 1)]
     return *spare, float("nan") if zone is None else sizing.headroom(load.replicas, required, zone)
 
@@ -43,7 +43,8 @@ def zones(pool: Pool) -> int | None:
     return len(pool.zone_sizes) if pool.zone_sizes else pool.zones
 
 
-def _largest_zone(pool: Pool, replicas: int) -> int | None:
+def largest_zone(pool: Pool, replicas: int) -> int | None:
+    """Replicas of the largest zone, where zones are configured."""
     if pool.zone_sizes:
         return max(pool.zone_sizes)
     return -(-replicas // pool.zones) if pool.zones else None

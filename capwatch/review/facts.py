@@ -8,14 +8,14 @@ from typing import Final
 
 import numpy as np
 
-from capwatch.capacity import kv, sizing, work
+from capwatch.capacity import kv, queueing, sizing, slots, work
 from capwatch.capacity.bursts import Bursts, bursts
 from capwatch.config.schema import Pool
 from capwatch.load.promises import zones
 from capwatch.record import Floats
 from capwatch.review import change
 from capwatch.review.calendar import DAY, HOUR, WEEK
-from capwatch.review.stretch import Stretch, stretch
+from capwatch.review.stretch import RUNNING, Stretch, stretch
 from capwatch.review.week import PoolWeek, Week
 
 STEADY_S: Final = 600
@@ -35,6 +35,23 @@ class Memory:
     """Tokens of a running sequence, prompt and whole output: the safe mean."""
     bound: float | None
     running: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Queueing:
+    """The pool as a queue: slots where they are configured and times are told, else replicas.
+
+    Attributes:
+        each: servers of a replica.
+        service: mean seconds in one.
+        view: `slots` or `replicas`.
+        demand: rate, servers and promise, as `capwatch.capacity.slots` takes them.
+    """
+
+    each: int
+    service: float
+    view: str
+    demand: slots.Demand
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +116,18 @@ class Facts:
     def arrival_cv2(self) -> float | None:
         """Ca²: variance over mean of 1 s counts within ten minutes; None where seconds are not told."""
         return None if self.one.seconds is None else dispersion(self.one.seconds.arrivals)
+
+    def queueing(self, now: Stretch) -> Queueing:
+        """The pool as a queue in a stretch; what is not measured of its variability is taken as that of M/M/c."""
+        told = now.hours.told("duration_s")
+        served = now.hours.sum(*RUNNING) / told if told else 0.0
+        each, service, view = 1, now.cost, "replicas"
+        if self.pool.slots is not None and served:
+            each, service, view = self.pool.slots, served, "slots"
+        ca2, cs2 = self.arrival_cv2, self.one.service_cv2
+        stretch = queueing.variability(1.0 if ca2 is None else ca2, 1.0 if cs2 is None else cs2)
+        promise = self.pool.wait_budget, self.pool.late_share
+        return Queueing(each, service, view, slots.Demand(now.charged_rate, each, service, *promise, stretch))
 
     def memory(self, some: Stretch | None) -> Memory | None:
         """KV memory in a stretch; None where its size or what is in flight is not known."""

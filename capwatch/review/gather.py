@@ -37,7 +37,7 @@ def week_of(found: Given, week: IsoWeek, now: float) -> Week:
     if found.state is not None:
         with closing(Past(found.state)) as past:
             return gathered(Kept(past), week, found.config, "the history of a state directory")
-    told, _ = logs.replayed(found, now)
+    told, _ = logs.replayed(found, week, now)
     return gathered(told, week, found.config, f"{len(found.logs)} log file{'s' * (len(found.logs) != 1)}")
 
 
@@ -49,6 +49,7 @@ def gathered(past: Told, week: IsoWeek, config: Config | None, source: str) -> W
     told = _pools(past, week, config)
     drift = config.drift if config is not None else Drift()
     begin, end = (int(this.at.min()), int(this.at.max()) + HOUR) if len(this) else (week.since, week.since)
+    fine = past.fine(week.since, week.until)
     pools = {}
     for name in sorted({*this.names(POOL.name), *last.names(POOL.name)}):
         one = PoolWeek(
@@ -57,8 +58,9 @@ def gathered(past: Told, week: IsoWeek, config: Config | None, source: str) -> W
             name in told,
             this.where(POOL.name, name),
             last.where(POOL.name, name),
-            _seconds(past, name, begin, end),
+            (told_seconds := _seconds(past, name, begin, end)),
             demand[name],
+            hints=fine.hints(name, begin if told_seconds is None else told_seconds.first),
         )
         pools[name] = _watched(past, one, drift, begin, end)
     notes = tuple(past.annotations(week.since - WEEK, week.until))

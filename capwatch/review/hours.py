@@ -150,6 +150,14 @@ class Hours:
         values = middle(self.bucket[mine], integers=measure in _WHOLE)
         return float((values * self.count[mine]).sum() / self.count[mine].sum())
 
+    def over(self, measure: str, bound: float) -> float | None:
+        """Share of the requests that tell a measure and have more than a bound, within the grid."""
+        mine = self.measure == MEASURES.index(measure)
+        if not mine.any():
+            return None
+        counts = self.count[mine]
+        return float(counts[middle(self.bucket[mine]) > bound].sum() / counts.sum())
+
     def by_hour(self, value: Callable[[Hours], Floats]) -> tuple[Ints, Floats]:
         """(hours ascending, sum of value[n] over the rows of each)."""
         hours, of = np.unique(self.at, return_inverse=True)

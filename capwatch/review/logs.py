@@ -13,14 +13,15 @@ from capwatch.ledger import Totals
 from capwatch.observed import Given
 from capwatch.replay import replay, told_until
 from capwatch.replay.notes import notes
+from capwatch.review.calendar import IsoWeek
 from capwatch.review.told import Replayed
 
 CLOSING_S: Final = 4 * HOUR
 """Behind the last event, after which every slot of the totals has closed: ticks stay open for two hours."""
 
 
-def replayed(found: Given, now: float) -> tuple[Replayed, Totals | None]:
-    """What logs tell of before ``now`` (s, epoch), and the totals behind it.
+def replayed(found: Given, week: IsoWeek, now: float) -> tuple[Replayed, Totals | None]:
+    """What logs tell of a week and before ``now`` (s, epoch), and the totals behind it.
 
     Raises:
         UsageError: a file cannot be read.
@@ -28,7 +29,7 @@ def replayed(found: Given, now: float) -> tuple[Replayed, Totals | None]:
     config, logs = found.config, found.logs
     assert config is not None  # noqa: S101 - that is what logs come with
     progress = Progress(sum(os.path.getsize(log.path) for log in logs), "review")
-    kept, totals = Replayed(), None
+    kept, totals = Replayed(week.since, week.until), None
     for _, totals, done in replay(config, logs, told_until(config, logs, now), step=HOUR, kept=True):
         _keep(kept, totals)
         progress.show(done)

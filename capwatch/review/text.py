@@ -36,8 +36,8 @@ def exact(value: float) -> str:
 def percent(share: float | None) -> str:
     """A share in per cent: whole above 2 %, to two digits below.
 
-    >>> percent(0.8667), percent(0.0123), percent(0.0), percent(None), percent(0.999996)
-    ('87 %', '1.2 %', '0 %', 'not known', '100 %')
+    >>> percent(0.8667), percent(0.0123), percent(0.0), percent(1e-9), percent(None), percent(0.999996)
+    ('87 %', '1.2 %', '0 %', '< 0.01 %', 'not known', '100 %')
     """
     if share is None or math.isnan(share):
         return "not known"
@@ -45,7 +45,7 @@ def percent(share: float | None) -> str:
         return "unbounded"
     if share == 0 or abs(share) >= 0.02:
         return f"{100 * share:,.0f} %"
-    return f"{100 * share:.2g} %"
+    return "< 0.01 %" if 0 < share < 1e-4 else f"{100 * share:.2g} %"
 
 
 def added(value: float) -> str:

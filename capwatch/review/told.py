@@ -21,6 +21,7 @@ from capwatch.ledger import POOL, Closed
 from capwatch.load.tables import SECONDS
 from capwatch.meters.drift import TICKS
 from capwatch.record import Floats, Ints, Note
+from capwatch.review.fine import SLOT_S, Fine
 from capwatch.review.ticks import PoolTicks
 
 
@@ -38,6 +39,9 @@ class Told(Protocol):
 
     def events(self, since: float, until: float) -> Sequence[Mapping[str, Any]] | None:
         """Drifts that were raised and cleared, as they were told then; None where nobody has written them down."""
+
+    def fine(self, begin: int, end: int) -> Fine:
+        """Failures and tenants by five minutes, as far as a stretch is told so finely."""
 
     def annotations(self, since: float, until: float) -> Sequence[Note]:
         """Notes of a stretch, in order."""
@@ -58,6 +62,12 @@ class Kept:
         """See `Told`."""
         return self._past.rollups(since, until, HOUR)
 
+    def fine(self, begin: int, end: int) -> Fine:
+        """See `Told`."""
+        found = Fine(begin, end)
+        found.add(self._past.rollups(begin, end, SLOT_S))
+        return found
+
     def ticks(self, pool: str, since: float, until: float) -> PoolTicks | None:
         """See `Told`."""
         texts = Texts()
@@ -66,9 +76,10 @@ class Kept:
 
 
 class Replayed:
-    """Slots that have closed, as arrays."""
+    """Slots that have closed, as arrays; ``begin`` and ``end`` of what is told by five minutes."""
 
-    def __init__(self) -> None:
+    def __init__(self, begin: int, end: int) -> None:
+        self._fine = Fine(begin, end)
         self._hours: dict[int, list[Slot]] = defaultdict(list)
         self._seconds: dict[str, list[tuple[Ints, Floats]]] = defaultdict(list)
         self._texts = Texts()
@@ -86,6 +97,7 @@ class Replayed:
         for one in closed:
             if one.table == "rollup":
                 made = slot.made(one, kind.names(names, one.sums.keys), kind.bits, kind.span)
+                self._fine.add([made])
                 self._hours[made.at // HOUR * HOUR].append(made)
         for hour in sorted(self._hours)[:-1]:  # the last may get more
             self._fold(hour)
@@ -130,6 +142,10 @@ class Replayed:
         """See `Told`."""
         found = Ticks.join(self._ticks.get(pool, [])).between(int(since // TICK_S), int(until // TICK_S))
         return PoolTicks(found, self._texts) if len(found) else None
+
+    def fine(self, begin: int, end: int) -> Fine:  # noqa: ARG002 - as it was begun
+        """See `Told`."""
+        return self._fine
 
     def events(self, since: float, until: float) -> None:
         """See `Told`."""

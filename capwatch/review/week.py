@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from capwatch.capacity.shapes import Hints
 from capwatch.config.schema import Pool
 from capwatch.record import Floats, Ints, Note
 from capwatch.review.calendar import IsoWeek
@@ -67,6 +68,7 @@ class PoolWeek:
         events: drift events of the week, as `capwatch backtest` tells them; None where they could not be looked for.
         unjudged: why the events could not be looked for, or only in part.
         service_cv2: Cs² of the cost of single requests; None where it is not told.
+        hints: failures and tenants by five minutes, from the first of the seconds on.
     """
 
     name: str
@@ -79,6 +81,7 @@ class PoolWeek:
     events: tuple[Mapping[str, Any], ...] | None = None
     unjudged: str = ""
     service_cv2: float | None = None
+    hints: Hints = field(default_factory=Hints)
 
     @property
     def replicas(self) -> int | None:

@@ -16,6 +16,7 @@ from capwatch.keep.slot import Slot
 from capwatch.record import Floats, Ints, Note
 from capwatch.review.calendar import IsoWeek
 from capwatch.review.document import Document, of
+from capwatch.review.fine import Fine
 from capwatch.review.gather import gathered
 from tests.spine import Spine
 
@@ -82,6 +83,9 @@ class Made:
 
     def ticks(self, pool: str, since: float, until: float) -> None:
         return
+
+    def fine(self, begin: int, end: int) -> Fine:
+        return Fine(begin, end)
 
     def events(self, since: float, until: float) -> None:
         return

@@ -9,14 +9,12 @@ import numpy as np
 
 from capwatch.capacity import queueing, slots
 from capwatch.capacity.knee import late_shares
-from capwatch.meters.rollup import MEASURES
 from capwatch.review.facts import Facts
 from capwatch.review.remedies import of_load
 from capwatch.review.section import Figure, Finding, Line, Missing, Section, Table
-from capwatch.review.stretch import RUNNING, Stretch
+from capwatch.review.stretch import Stretch
 from capwatch.review.text import number, percent, seconds
 from capwatch.review.week import Week
-from capwatch.sketch import middle
 
 ORDER: Final = 80
 STEPS: Final = 60
@@ -53,43 +51,24 @@ def SECTION(week: Week, facts: Mapping[str, Facts]) -> Section:
     return Section("Utilisation and the knee", (), tables, figures, findings, missing, numbers)
 
 
-def servers(one: Facts, now: Stretch) -> tuple[int, float, str]:
-    """(servers of a replica, seconds of service, which view): slots where they and times are told, else replicas."""
-    told = now.hours.told("duration_s")
-    served = now.hours.sum(*RUNNING) / told if told else 0.0
-    if one.pool.slots is not None and served:
-        return one.pool.slots, served, "slots"
-    return 1, now.cost, "replicas"
-
-
 def point(one: Facts, now: Stretch) -> dict[str, Any]:
     """Where the pool works, and what the formulas say of it."""
     replicas = one.one.replicas
     assert replicas is not None  # noqa: S101 - it is known here
-    each, service, view = servers(one, now)
-    ca2, cs2 = one.arrival_cv2, one.one.service_cv2
-    stretch = queueing.variability(1.0 if ca2 is None else ca2, 1.0 if cs2 is None else cs2)
-    pool, rate = one.pool, now.charged_rate
-    demand = slots.Demand(rate, each, service, pool.wait_budget, pool.late_share, stretch)
-    wait = queueing.mean_wait(each * replicas, rate, service, stretch)
+    found = one.queueing(now)
+    demand = found.demand
+    wait = queueing.mean_wait(found.each * replicas, demand.rate, found.service, demand.stretch)
     return {
         "utilisation": one.utilisation(now),
         "utilisation_busy_hour": None if one.peak is None else one.peak / replicas,
-        "view": view, "arrival_cv2": ca2, "service_cv2": cs2, "slot_busy": rate * service / (each * replicas),
+        "view": found.view, "arrival_cv2": one.arrival_cv2, "service_cv2": one.one.service_cv2,
+        "slot_busy": demand.rate * found.service / (found.each * replicas),
         "expected_wait_s": wait if np.isfinite(wait) else None,
-        "late_share_predicted": demand.late_at(replicas), "late_share_measured": late(one, now),
+        "late_share_predicted": demand.late_at(replicas),
+        "late_share_measured": now.hours.over("queue_s", one.pool.wait_budget),
         "usable_rps_isolated": replicas * slots.usable_rate(demand),
         "usable_rps_pooled": slots.usable_rate(demand, replicas),
     }  # fmt: skip
-
-
-def late(one: Facts, now: Stretch) -> float | None:
-    """Share of the requests that waited longer than the budget, within the grid; None where no wait is told."""
-    mine = now.hours.measure == MEASURES.index("queue_s")
-    if not mine.any():
-        return None
-    counts = now.hours.count[mine]
-    return float(counts[middle(now.hours.bucket[mine]) > one.pool.wait_budget].sum() / counts.sum())
 
 
 def _row(name: str, one: Facts, told: Mapping[str, Any]) -> list[str]:
@@ -104,13 +83,11 @@ def _row(name: str, one: Facts, told: Mapping[str, Any]) -> list[str]:
 def _knee(name: str, one: Facts, now: Stretch, told: Mapping[str, Any]) -> Figure:
     replicas = one.one.replicas
     assert replicas is not None  # noqa: S101 - it is known here
-    each, service, view = servers(one, now)
-    most = each * replicas / service
-    rates = np.linspace(0.3, 0.999, STEPS) * most
-    ca2, cs2 = one.arrival_cv2, one.one.service_cv2
-    stretch = queueing.variability(1.0 if ca2 is None else ca2, 1.0 if cs2 is None else cs2)
-    pooled = late_shares(each * replicas, rates, service, one.pool.wait_budget, stretch)
-    isolated = late_shares(each, rates / replicas, service, one.pool.wait_budget, stretch)
+    found = one.queueing(now)
+    each, demand = found.each, found.demand
+    rates = np.linspace(0.3, 0.999, STEPS) * each * replicas / found.service
+    pooled = late_shares(each * replicas, rates, found.service, one.pool.wait_budget, demand.stretch)
+    isolated = late_shares(each, rates / replicas, found.service, one.pool.wait_budget, demand.stretch)
     live = np.array([now.charged_rate])
     lines = [
         Line("one pooled queue", rates, np.maximum(pooled, 1e-6)),
@@ -119,7 +96,7 @@ def _knee(name: str, one: Facts, now: Stretch, told: Mapping[str, Any]) -> Figur
         Line("promised", rates[[0, -1]], np.full(2, one.pool.late_share)),
     ]
     return Figure(
-        f"{name}: share of requests that wait over {seconds(one.pool.wait_budget)} ({view})",
+        f"{name}: share of requests that wait over {seconds(one.pool.wait_budget)} ({found.view})",
         "requests/s",
         "share",
         lines,

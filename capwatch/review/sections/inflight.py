@@ -1,0 +1,87 @@
+"""In flight: L of each phase by Little's law, and what holds up the line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from capwatch.capacity import queueing
+from capwatch.review.facts import Facts
+from capwatch.review.section import Missing, Section, Table
+from capwatch.review.stretch import PHASES, Stretch
+from capwatch.review.text import number, seconds
+from capwatch.review.week import Week
+
+ORDER: Final = 70
+
+
+def SECTION(week: Week, facts: Mapping[str, Facts]) -> Section:
+    """Means of the stretch since the last change."""
+    rows, lines, missing, numbers = [], [], [], {}
+    for name, one in facts.items():
+        now = one.after
+        told = None if now is None else now.in_flight
+        if now is None or told is None:
+            missing.append(Missing(f"in flight of {name}", "no durations are told", "a log with durations"))
+            continue
+        if not any(told.values()):
+            missing.append(
+                Missing(
+                    f"phases of {name}",
+                    "only the whole service is told: no times to first token or phases",
+                    "a log that measures the first chunk of streams, or engine logs (`role: times`)",
+                )
+            )
+        residence = now.hours.mean("duration_s") or 0.0
+        head = blocking(one, now)
+        numbers[name] = {"in_flight": dict(told), "residence_s": residence, "head_of_line": head}
+        rows.append(
+            [
+                name, number(now.rate), seconds(residence), number(now.rate * residence),
+                *(number(told[phase]) for phase in PHASES),
+            ]
+        )  # fmt: skip
+        if head is not None:
+            lines.append(
+                f"{name}: head-of-line blocking, estimated: requests wait {seconds(head['together_s'])}; with"
+                f" class {head['class']} in a pool of its own, with its part of the replicas, the others would wait"
+                f" {seconds(head['apart_s'])}."
+            )
+    if facts:
+        missing.append(
+            Missing("λW against the engines' own count", "the history keeps no engine samples", "--prometheus URL")
+        )
+    columns = ["pool", "λ/s", "W", "L = λW", *PHASES]
+    tables = [Table("Requests in flight, mean, by phase", columns, rows)] if rows else []
+    return Section("In flight", lines, tables, (), (), missing, numbers)
+
+
+def blocking(one: Facts, now: Stretch) -> dict[str, Any] | None:
+    """What the dearest class does to the wait of the others, by F18: in one pool, and with replicas of its own.
+
+    None with one class, or where replicas are too few to be split or do not suffice.
+    """
+    replicas = one.one.replicas
+    names = now.hours.names("class")
+    if replicas is None or len(names) < 2:
+        return None
+    cells = now.cells("class", names)
+    costs = np.array([now.cost_of(*(float(part[i]) for part in cells[1:])) for i in range(len(names))])
+    load = cells.share * costs
+    dearest = int(costs.argmax())
+    own = round(replicas * float(load[dearest] / load.sum()))
+    rest = np.arange(len(names)) != dearest
+    if not 1 <= own < replicas or not cells.share[rest].sum():
+        return None
+    ca2 = 1.0 if one.arrival_cv2 is None else one.arrival_cv2
+    waits = []
+    for share, cost, servers in ((cells.share, costs, replicas), (cells.share[rest], costs[rest], replicas - own)):
+        mean = float((share * cost).sum() / share.sum())
+        cs2 = float((share * cost**2).sum() / share.sum()) / mean**2 - 1
+        rate = now.charged_rate * float(share.sum())
+        waits.append(queueing.mean_wait(servers, rate, mean, queueing.variability(ca2, max(0.0, cs2))))
+    if not np.isfinite(waits).all():
+        return None
+    return {"class": names[dearest], "replicas": own, "together_s": waits[0], "apart_s": waits[1]}
