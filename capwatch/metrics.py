@@ -44,6 +44,9 @@ DRIFT_DIRECTIONS: Final = ("up", "down")
 EFFECTS: Final = ("mix", "prompt", "output", "cache")
 DIMENSIONS: Final = ("tenant", "route", "class")
 VERDICTS: Final = ("composition", "queueing", "both", "unknown")
+WATCHES: Final = (  # one for each file of the shelf of watchers
+    *("decode_step", "in_flight", "on_the_hour", "output_caps", "output_tail", "prefix_hits", "retries"),
+)
 PROMISES: Final = ("base", "burst", "zonal")
 FAILURES: Final = ("none", "replica", "zone")
 LATE_SOURCES: Final = ("predicted", "measured")
@@ -295,6 +298,13 @@ DRIFT_VERDICT = _drift(_GAUGE, "capwatch_drift_verdict", "pool verdict",
     verdict=VERDICTS)
 DRIFT_LEARNING = _drift(_GAUGE, "capwatch_drift_learning", "pool",
     "1 while history is too short for the detector and only a wide fixed rule can alarm, 0 after")
+WATCH_ACTIVE = _drift(_GAUGE, "capwatch_watch_active", "pool watch",
+    "1 while the last minutes differ from the hour before: retries sent, prefix hits lost, output tail grown, outputs"
+    " without a cap, in flight risen at a flat rate, decode step slowed at unchanged load; or bursts on the hour",
+    watch=WATCHES)
+WATCH_CHANGE_RATIO = _drift(_GAUGE, "capwatch_watch_change_ratio", "pool watch",
+    "Change of what is watched against the hour before: 0.26 is 26 % more; of bursts on the hour against the minutes"
+    " before", watch=WATCHES)
 
 _capacity = _Section("Capacity")
 

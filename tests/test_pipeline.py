@@ -206,13 +206,13 @@ def test_what_waits_weighs_by_the_slots_of_time_it_touches() -> None:
 
 
 def test_a_delta_has_no_more_slots_of_the_window_than_the_window() -> None:
-    """What is older counts for life, or goes to the history: a backlog's deltas stay small."""
+    """What is older counts for life, or goes to the history or to watchers: a backlog's deltas stay small."""
     spine = Spine(CONFIG)
     rows = [request(finished_at=NOW + 60 * n, ttft_s=0.5, duration_s=1.0, output_tokens=9) for n in range(500)]
     spine.pipeline.take(Origin("log"), decoded(*rows), NOW + 1e6)
     delta = spine.pipeline.freeze()
     tables = spine.totals.tables
-    assert {name for name in delta.slots if tables[name].closes} == {"seconds", "rollup"}
+    assert {name for name in delta.slots if tables[name].closes} == {"seconds", "rollup", "minutes"}
     over = [name for name, slots in delta.slots.items() if not tables[name].closes and len(slots) > tables[name].slots]
     assert (over, len(delta.slots["seconds"]), len(delta.slots["rollup"])) == ([], 1000, 100)
     assert max(len(slots) for name, slots in delta.cells.items() if name != "rollup") <= SLICES + 1

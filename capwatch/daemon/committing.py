@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Final
+from typing import Any, Final
 
 from capwatch.daemon.package import Ledger, Package
 from capwatch.daemon.shown import Shown
@@ -26,6 +26,9 @@ from capwatch.keep.state import State
 from capwatch.ledger import Closed, Names, Totals
 from capwatch.load.tables import SECONDS
 from capwatch.meters.drift import TICKS
+from capwatch.meters.watches import found_in
+from capwatch.minutes.table import MINUTES
+from capwatch.minutes.told import line
 
 CHECKPOINT_S: Final = 60.0
 """Between checkpoints (contract, section 7)."""
@@ -178,6 +181,8 @@ class Committing:
             done.set_result(None)
         for event in package.events:
             _log.warning("pool %s: %s", event["pool"], event["sentence"])
+        for found in self._shown.look(_found) or ():
+            _log.warning("pool %s: %s", found["pool"], found["sentence"])
         live = self._shown.live
         live.ready = live.ready or package.caught_up
         live.commit_at, live.commit_s = time.time(), time.monotonic() - begun
@@ -225,8 +230,16 @@ class Committing:
         self._checked, self._bytes = time.monotonic(), 0
 
 
+def _found(totals: Totals) -> list[dict[str, Any]]:
+    """What the watchers have found, or found to be over, since the last look."""
+    findings = found_in(totals)
+    return [line(one, findings, totals.names) for one in findings.fresh()]
+
+
 def _closed(totals: Totals) -> tuple[list[Closed], Names, float] | None:
     """Closed slots that are worth a transaction of the history; None where there are few."""
-    if len(totals.closed) < WORTH and all(one.table in (SECONDS.name, TICKS.name) for one in totals.closed):
+    if len(totals.closed) < WORTH and all(
+        one.table in (SECONDS.name, TICKS.name, MINUTES.name) for one in totals.closed
+    ):
         return None
     return list(totals.closed), totals.closed_names(), totals.clock

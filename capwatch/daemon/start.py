@@ -21,6 +21,7 @@ from capwatch.keep.state import VERSION, State, set_aside
 from capwatch.ledger import Totals
 from capwatch.ledger.layout import ForeignError, Layout, Translation
 from capwatch.meters import shelf
+from capwatch.meters.watches import found_in
 from capwatch.pipeline import Pipeline, empty
 
 _log = logging.getLogger(__name__)
@@ -144,6 +145,7 @@ def _understood(config: Config, key: bytes, state: State) -> tuple[Begun, Layout
         totals.load(translation.parts(parts))
     for delta, _ in later:
         totals.apply(delta)
+    found_in(totals).fresh()  # they were told when those deltas were committed
     pipeline = Pipeline(config, totals.names.copy(), secret=key)
     if kinds["pipeline"]:
         pipeline.load(kinds["pipeline"])

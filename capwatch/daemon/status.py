@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from capwatch import __version__
 from capwatch.config.rules import roles
@@ -18,9 +19,12 @@ from capwatch.daemon.shown import Form, Shown
 from capwatch.daemon.slots import still_open
 from capwatch.daemon.spared import Spared
 from capwatch.ledger import SOURCE, Table, Totals
+from capwatch.load.tables import FLOW
 from capwatch.meters.files import FILES, LOSSES, LOST
 from capwatch.meters.sources import DROPS, LAST_EVENT, LINES
+from capwatch.meters.watches import found_in
 from capwatch.metrics import DROP_REASONS
+from capwatch.minutes.told import lines
 from capwatch.redact import redacted
 from capwatch.sourcing import engines
 from capwatch.web.findings import findings
@@ -57,7 +61,9 @@ class Board:
 
     def drifts(self) -> Drifts:
         """See `Drifts`."""
-        return self._shown.live.drifts
+        with self._shown.held() as totals:
+            watches = lines(found_in(totals), totals.rows(FLOW)[0].tolist(), totals.names)
+        return replace(self._shown.live.drifts, watches=watches)
 
     def now(self) -> Now:
         """See `Now`."""

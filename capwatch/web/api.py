@@ -10,7 +10,10 @@
 - ``pools``: a list of ``name``, ``assumed``, ``prefill_tokens_per_second``, ``decode_tokens_per_second``, ``replicas``.
 
 `/api/v1/drift` is one object: ``active``, a list of the drifts that are active, and ``events``, the last fifty that
-were raised or have gone, oldest first. Each has the keys of an event line of `capwatch backtest` and its ``sentence``.
+were raised or have gone, oldest first. Each has the keys of an event line of `capwatch backtest` and its ``sentence``;
+``deploy`` is the note that it began after. ``watches`` is what the watchers find: ``pool``, ``watch`` (as the label of
+`capwatch_watch_active`), ``since``, ``raised_at``, ``until`` (null while it holds), ``before``, ``after``, ``now``,
+``tenants`` (``tenant`` and its ``part`` of the change), ``sentence``; what holds first, then the last fifty.
 
 What the page shows beside these (`capwatch.web.now` says what each key means):
 

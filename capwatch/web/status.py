@@ -94,3 +94,5 @@ class Drifts(msgspec.Struct, frozen=True, kw_only=True):
     active: Sequence[Mapping[str, Any]] = ()
     events: Sequence[Mapping[str, Any]] = ()
     """The last fifty that were raised or have gone, oldest first."""
+    watches: Sequence[Mapping[str, Any]] = ()
+    """What the watchers have found in the last minutes, then what is over, the newest first."""

@@ -1,0 +1,1 @@
+"""The last hours minute by minute: what the watchers of `capwatch.watchers` look at, and what they have found."""
