@@ -15,14 +15,13 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from capwatch.backtest.table import Texts
 from capwatch.config.schema import Config, Drift, Pool
 from capwatch.console.progress import Progress
 from capwatch.drift.marks import Marks
-from capwatch.drift.ticks import HOUR, TICK_S, Ticks
+from capwatch.drift.ticks import DAY, Ticks
 from capwatch.errors import CapwatchError
+from capwatch.keep.bundle import Texts
 from capwatch.keep.past import Past
-from capwatch.keep.slot import Slot
 from capwatch.ledger import CLASS, POOL, ROUTE, TENANT, Follower, Gathering, Sketch, Sums, Table, Totals
 from capwatch.ledger.series import Series
 from capwatch.load.pools import of
@@ -68,55 +67,30 @@ def of_state(folder: str, config: Config | None) -> Told:
         CapwatchError: there is none, or it has no ticks.
     """
     past = Past(folder)
-    span = past.span(TICKS.name)
-    if span is None:
-        raise CapwatchError(f"{folder}: its history has no ticks yet; they come two hours after their requests")
-    marks = Marks()
+    marks, pools = Marks(), []
     marks.recall(past.annotations(-math.inf, math.inf))
-    first, last = int(span[0] // TICK_S), int(span[1] // TICK_S)
-    pools = []
     for name, settings in past.settings(math.inf).items():
-        pool, texts = msgspec.convert(settings, Pool), _Texts()
-        pools.append(PoolPast(pool, first, last, _parts_of(past, name, texts, first, last), texts.name))
+        first, last = past.tick_span(name)
+        if last:
+            pools.append(_of_history(past, msgspec.convert(settings, Pool), first, last))
+    if not pools:
+        raise CapwatchError(f"{folder}: its history has no ticks yet; they come two hours after their requests")
     return Told(pools, Drift() if config is None else config.drift, marks)
 
 
-class _Texts:
-    """Texts of a history's rows as codes, the same in every reading."""
+def _of_history(past: Past, pool: Pool, first: int, last: int) -> PoolPast:
+    texts = Texts()
 
-    def __init__(self) -> None:
-        self._texts = {name: Texts() for name in _AXES}
-
-    def name(self, dimension: str, code: int) -> str:
-        """The text of a code."""
-        return self._texts[dimension].names[code]
-
-    def ticks(self, pool: str, slots: Iterable[Slot]) -> Ticks:
-        """The rows of a pool in some slots of ten seconds."""
-        parts = []
-        for slot in slots:
-            mine = [row for row, names in enumerate(slot.names) if names[0] == pool]
-            codes = [
-                [self._texts[dimension].code(slot.names[row][place]) for row in mine]
-                for place, dimension in enumerate(_AXES, 1)
-            ]
-            tenant, route, klass = (np.array(one, np.int64) for one in codes)
-            parts.append(Ticks(np.full(len(mine), slot.at // TICK_S), tenant, route, klass, slot.values[mine]))
-        return Ticks.merge(parts)
-
-
-def _parts_of(past: Past, pool: str, texts: _Texts, first: int, last: int) -> Callable[[], Iterator[Ticks]]:
     def parts() -> Iterator[Ticks]:
-        progress = Progress(last - first, f"pool {pool}")
-        for begin in range(first, last, HOUR):
-            slots = past.slots(TICKS.name, begin * TICK_S, min(last, begin + HOUR) * TICK_S, TICK_S)
-            ticks = texts.ticks(pool, slots)
+        progress = Progress(last - first, f"pool {pool.name}")
+        for begin in range(first, last, DAY):
+            ticks = past.ticks(pool.name, begin, min(last, begin + DAY), texts)
             if len(ticks):
                 yield ticks
-            progress.show(min(last, begin + HOUR) - first)
+            progress.show(min(last, begin + DAY) - first)
         progress.end()
 
-    return parts
+    return PoolPast(pool, first, last, parts, lambda axis, code: texts.texts[axis][code])
 
 
 class _Keeper:

@@ -111,11 +111,6 @@ class Past:
             if parts:  # else it has become part of an hour meanwhile
                 yield merged(parts, kind.bits, at, span)
 
-    def span(self, name: str) -> tuple[int, int] | None:
-        """Where the kept slots of a table of `KINDS` begin and end (s, epoch); None where there are none."""
-        ((begin, end),) = self._rows("SELECT min(at), max(at + span) FROM slot WHERE name = ?", name)
-        return None if begin is None else (begin, end)
-
     def annotations(self, since: float, until: float) -> list[Note]:
         """The notes from ``since`` to before ``until``, in order."""
         rows = self._rows("SELECT at, pool, text FROM annotation WHERE at >= ? AND at < ? ORDER BY at", since, until)
