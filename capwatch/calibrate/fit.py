@@ -53,6 +53,8 @@ class Fit:
     rows: Rows
     weights: Floats
     """float64[rows]: how much each counted, 0..1."""
+    placing: float = PLACING
+    """Relative standard error that no number of requests takes away."""
 
     @property
     def model(self) -> Model:
@@ -61,21 +63,20 @@ class Fit:
 
     def prefill(self) -> Estimate | None:
         """Computed prompt tokens/s alone; None where it is not told."""
-        return _inverse(float(self.coefficients[0]), math.sqrt(self.covariance[0, 0]))
+        return self._inverse(float(self.coefficients[0]), math.sqrt(self.covariance[0, 0]))
 
     def decode(self, running: float) -> Estimate | None:
         """Output tokens/s in all with so many sequences; None where it is not told."""
         weights = np.array([0.0, 1 / running, 1.0, 0.0])
         value = float(weights @ self.coefficients)
-        return _inverse(value, math.sqrt(max(0.0, float(weights @ self.covariance @ weights))))
+        return self._inverse(value, math.sqrt(max(0.0, float(weights @ self.covariance @ weights))))
 
-
-def _inverse(seconds: float, error: float) -> Estimate | None:
-    """1/x with its interval; where that reaches 0, nothing is told."""
-    error = math.hypot(error, PLACING * seconds)
-    if seconds <= 1.96 * error or seconds <= 0:
-        return None
-    return Estimate(1 / seconds, 1 / (seconds + 1.96 * error), 1 / (seconds - 1.96 * error))
+    def _inverse(self, seconds: float, error: float) -> Estimate | None:
+        """1/x with its interval; where that reaches 0, nothing is told."""
+        error = math.hypot(error, self.placing * seconds)
+        if seconds <= 1.96 * error or seconds <= 0:
+            return None
+        return Estimate(1 / seconds, 1 / (seconds + 1.96 * error), 1 / (seconds - 1.96 * error))
 
 
 def fit(seen: Observed) -> Fit:
@@ -91,10 +92,10 @@ def fit(seen: Observed) -> Fit:
         found = _whole(rows(seen, model), seen)
         model = _placed(_least_squares(*_scaled(found)))
     found = _whole(rows(seen, model), seen)
-    return _settled(found)
+    return settled(found)
 
 
-def _settled(found: Rows) -> Fit:
+def settled(found: Rows, placing: float = PLACING) -> Fit:
     """The robust fit; a term that would take less than no time is left out, the least certain one first."""
     design, seconds = _scaled(found)
     terms = _apart(design)
@@ -111,7 +112,7 @@ def _settled(found: Rows) -> Fit:
     whole, spread = np.zeros(len(TERMS)), np.zeros((len(TERMS), len(TERMS)))
     whole[terms] = coefficients
     spread[np.ix_(terms, terms)] = covariance
-    return Fit(whole, spread, found, weights)
+    return Fit(whole, spread, found, weights, placing)
 
 
 def busy_error(seen: Observed) -> float | None:
@@ -206,7 +207,7 @@ def fit_points(points: Sequence[Point]) -> Fit:
             " at once are needed, one of them at --max-concurrency 1; or run them with --save-detailed"
         )
     number = np.arange(len(points) + len(alone))
-    return _settled(
+    return settled(
         Rows(
             seconds=np.array([*(one.tpot for one in points), *(one.ttft for one in alone)]),
             computed=np.array([*(one.rate * one.prompt * one.tpot for one in points), *(one.prompt for one in alone)]),

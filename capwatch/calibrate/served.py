@@ -10,7 +10,7 @@ from capwatch.calibrate.windows import Observed
 from capwatch.config.schema import Pool
 from capwatch.errors import CapwatchError
 from capwatch.observed import Requests
-from capwatch.record import zeroed
+from capwatch.record import Bools, zeroed
 
 SILENT: Final = 0.05
 """Share of requests without tokens or times above which too much work is not seen."""
@@ -34,6 +34,7 @@ def served(told: Requests, pool: Pool | None, notes: list[str]) -> tuple[Observe
     whole = np.isfinite(columns).all(axis=0) & (told["output_tokens"] >= 1) & (columns[1] >= columns[0])
     if not whole.any():
         raise CapwatchError(_missing(told))
+    whole &= _placed(told, whole, notes)
     kept = told.take(whole)
     silent = 1 - len(kept) / len(told)
     if silent > SILENT:
@@ -59,6 +60,17 @@ def _missing(told: Requests) -> str:
         return "no request tells tokens and times together"
     hint = "; ttft_s gives both times" if {"prefill_s", "decode_s"} & set(silent) else ""
     return f"no request tells {', '.join(silent)}{hint}"
+
+
+def _placed(told: Requests, whole: Bools, notes: list[str]) -> Bools:
+    """bool[n], which requests may stay: all, or but for a few those that tell an engine where others do."""
+    engine = told.labels["engine"]
+    silent = np.array([name is None for name in engine.names], np.bool_)[engine.codes]
+    share = float(silent[whole].mean())
+    if not 0 < share <= SILENT:
+        return np.ones(len(told), np.bool_)
+    notes.append(f"{share:.1%} of the requests do not tell which engine served them: their work is not seen")
+    return ~silent
 
 
 def _replicas(kept: Requests, pool: Pool | None, notes: list[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

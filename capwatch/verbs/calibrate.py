@@ -1,7 +1,8 @@
 """Measures what one replica can do, from what it did: prefill and decode rates, slots and their errors.
 
 SOURCE is a log whose requests tell tokens and times (TTFT is enough); waiting and interference are accounted for, so
-ordinary traffic will do, if it varies. --results reads runs of a load generator against one replica instead: vllm bench
+ordinary traffic will do, if it varies. A state directory or a Prometheus tells only means of five minutes, and the
+rates to a fifth. --results reads runs of a load generator against one replica instead: vllm bench
 serve or sweep, guidellm (benchmarks.json), AIPerf (profile_export.jsonl). What is written is a calibration file, to be
 named by `pools[].calibration`. Needs the extra `review` (pip install 'capwatch[review]').
 """
@@ -16,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from capwatch import sourcing
-from capwatch.calibrate import results
+from capwatch.calibrate import history, means, results
 from capwatch.calibrate.document import About, Measured, as_yaml, document
 from capwatch.calibrate.extra import regression
 from capwatch.calibrate.fit import fit, fit_points
-from capwatch.calibrate.memory import memory
+from capwatch.calibrate.memory import Memory, memory
 from capwatch.calibrate.served import served
 from capwatch.config.schema import DEFAULT_POOL, Config
 from capwatch.console.answer import as_json, number
@@ -58,9 +59,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.results:
         measured = _of_results(arguments, tpot, share)
     else:
-        found = given(arguments, ["logs"], "calibrate needs the times of single requests")
-        told = requests(found, "calibrate", time.time()).inside(None, since, until)
-        measured = _of_requests(found, told, arguments, tpot, share)
+        found = given(arguments, ["logs", "state", "prometheus"], "calibrate needs a SOURCE")
+        if found.kind == "logs":
+            told = requests(found, "calibrate", time.time()).inside(None, since, until)
+            measured = _of_requests(found, told, arguments, tpot, share)
+        else:
+            measured = _of_means(found, arguments, since, until)
     made = document(measured)
     if arguments.out:
         try:
@@ -122,6 +126,33 @@ def _of_requests(
         hit_rate=float(kept["cached_tokens"][both].sum()) / prompts if prompts else None,
         observed=seen,
         memory=memory(log.path for log in found.logs),
+        notes=notes,
+    )
+
+
+def _of_means(found: Given, arguments: argparse.Namespace, since: float, until: float) -> Measured:
+    """From the five minutes of a history, or of what a Prometheus scraped."""
+    if found.state is not None:
+        told = history.of_state(found.state, since, until, arguments.pool)
+    else:
+        assert found.prometheus is not None  # noqa: S101 - the third kind
+        told = history.of_server(found.prometheus, since, until, arguments.pool, time.time())
+    if arguments.tpot is not None:
+        raise UsageError("--tpot: means tell no share of requests that keeps it; calibrate slots from a log")
+    where = told.about
+    notes = [
+        "from means of five minutes: rates are good to a fifth; a log of single requests tells them to 3 %",
+        "range: of means of five minutes; single requests are longer and shorter",
+        *where.notes,
+    ]
+    return Measured(
+        _about(arguments, where.pool, None, None, where.source),
+        means.fit(told.windows),
+        where.until,
+        None,
+        *told.lengths,
+        hit_rate=told.hit_rate,
+        memory=Memory(where.kv_tokens, None) if where.kv_tokens else None,
         notes=notes,
     )
 

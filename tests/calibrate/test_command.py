@@ -151,6 +151,24 @@ def test_several_replicas_have_to_be_told_apart(run: Run) -> None:
     assert run(log(engine="vllm-0"), config=config)[0] == 0
 
 
+def test_replicas_by_the_names_of_engines(run: Run) -> None:
+    """Three replicas in one log, in the order of their ends, each told by its engine; one row in fifty is not."""
+    config = CONFIG.replace('["chat-*"]}}', '["chat-*"]}, replicas: 3}')
+    done = [
+        (one.end, row(number, one, engine=f"vllm-{replica}" if number % 50 else None))
+        for replica in range(3)
+        for number, one in enumerate(serve(ENGINE, poisson(1.2, 500, replica)))
+    ]
+    code, out, _ = run([told for _, told in sorted(done, key=lambda pair: pair[0])], "--json", config=config)
+    assert code == 0
+    found = json.loads(out)
+    rates = found["rates"]
+    assert rates["prefill_tokens_per_second"]["value"] == pytest.approx(ENGINE.prefill, rel=0.05)
+    at = rates["decode_tokens_per_second"]["at_occupancy"]
+    assert rates["decode_tokens_per_second"]["value"] == pytest.approx(ENGINE.decode(at), rel=0.05)
+    assert "2.0% of the requests do not tell which engine served them: their work is not seen" in found["notes"]
+
+
 def test_several_pools_have_to_be_chosen_from(run: Run) -> None:
     """And one that is not there is named with those that are."""
     rows = [*log(n=100), *log(n=50, model="other", request_id=None)]
@@ -167,11 +185,8 @@ def test_several_pools_have_to_be_chosen_from(run: Run) -> None:
         (["--share", "1.5"], "--share: "),
         (["--since", "never"], "--since: "),
         (["--since", "10", "--until", "5"], "--until: is not after --since"),
-        (
-            ["--state-dir", "x"],
-            "--state-dir: calibrate needs the times of single requests; give --config.file F LOG...",
-        ),
-        (["--prometheus", "http://x"], "--prometheus: calibrate needs the times of single requests"),
+        (["--prometheus", "x"], "--prometheus: is no address such as http://127.0.0.1:9090"),
+        (["--prometheus", "http://me:hush@x"], "--prometheus: a password stays in no command line"),
         (["--results", "x.json"], "--results: given beside a SOURCE"),
         (["nothing.jsonl"], "nothing.jsonl: no such file"),
         (["--out", "/nowhere/x.yml"], "--out: /nowhere/x.yml cannot be written"),
