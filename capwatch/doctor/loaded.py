@@ -24,9 +24,12 @@ def findings(seen: Seen, rules: Sequence[Expression]) -> Iterator[Finding]:
     yield from _scraped(seen)
     yield from _sparse(seen)
     yield from _versions(seen)
-    if seen.rules is None:
+    recorded = [rule.where for rule in rules if rule.kind == "record"]
+    if seen.rules is None or (
+        not seen.rules and seen.live(recorded)
+    ):  # another program evaluates them, as vmalert does
         yield Finding(
-            "note", "rules-unknown", "the server does not tell its rules", ["/api/v1/rules is not answered"],
+            "note", "rules-unknown", "the server does not tell its rules", ["/api/v1/rules tells none"],
             "Whether they are loaded and healthy is not known.", "ask the server that evaluates them (the ruler)",
         )  # fmt: skip
         return

@@ -61,6 +61,16 @@ def test_nothing_is_there(tmp_path: Path) -> None:
     assert (found["panels"]["with_series"], found["firing"]) == (0, [])
 
 
+def test_rules_that_another_program_evaluates(tmp_path: Path) -> None:
+    """Recorded series are there and no rule is told, as behind vmalert: whether they are loaded is not known."""
+    with world(
+        tmp_path, own(versioned(HEALTHY + 'pool:capwatch_arrivals:rate5m{job="capwatch",pool="fine"} 8\n'))
+    ) as server:
+        found = examined(server.url)["findings"]
+    assert by_check(found) == {}
+    assert "rules-unknown" in {one["check"] for one in found}
+
+
 def test_rules_that_are_not_whole(tmp_path: Path) -> None:
     """Thresholds that lack are named; an expression of another version, a slow evaluation, a failure."""
     (tmp_path / "board.json").write_text(json.dumps(RENAMED))
