@@ -9,6 +9,9 @@ COPY capwatch capwatch
 COPY rules rules
 COPY dashboards dashboards
 COPY deploy/package deploy/package
+# npm fetches the library that draws the page's plots; nothing of it is in the second stage.
+# hadolint ignore=DL3008
+RUN apt-get update && apt-get install --yes --no-install-recommends npm && rm -rf /var/lib/apt/lists/*
 # Its own environment, so that the second stage takes one folder and neither pip's cache nor the sources.
 # An image whose page has no plots is not built at all.
 RUN python -m venv /opt/capwatch \

@@ -1,11 +1,11 @@
 """Builds the package: setuptools, and before it the one file of the page that is not written here, uPlot.
 
 uPlot draws the plots of the page. It lives on npm and on no package index of Python, and a copy of a minified file has
-no place in a repository: nobody could review it, and nobody would renew it. So the build fetches the release that is
-pinned below from the npm registry (or the mirror that `npm_config_registry` names), takes it only if its checksum is
-the one that npm published, and puts three of its files beside the page's own. An sdist has them, so that a build from
-it needs no network. A build that cannot fetch them goes on, and its page has no plots; where that must not be, as in a
-release, `CAPWATCH_PLOTS=required` makes it fail.
+no place in a repository: nobody could review it, and nobody would renew it. So the build has npm fetch the release that
+is pinned below, from wherever npm is configured to, takes it only if its checksum is the one that was published, and
+puts three of its files beside the page's own. An sdist has them, so that a build from it needs neither npm nor network.
+A build that cannot fetch them goes on, and its page has no plots; where that must not be, as in a release,
+`CAPWATCH_PLOTS=required` makes it fail.
 
 To renew: `npm view uplot version dist.integrity`.
 """
@@ -16,9 +16,11 @@ import base64
 import hashlib
 import io
 import os
+import shutil
+import subprocess
 import sys
 import tarfile
-import urllib.request
+import tempfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,30 +37,32 @@ FILES: Final = {
 FOLDER: Final = Path(__file__).resolve().parents[2] / "capwatch" / "web" / "assets"
 STAMP: Final = "uPlot.version"
 """What is there, so that another pin brings another file."""
-PATIENCE_S: Final = 30.0
+PATIENCE_S: Final = 60.0
 
 
 class UnavailableError(Exception):
     """The library could not be had, or is not what was pinned."""
 
 
-def fetch(registry: str) -> bytes:
+def fetch() -> bytes:
     """The archive of the pinned release.
 
     Raises:
         UnavailableError: it could not be had, or its checksum is another.
     """
-    address = f"{registry.rstrip('/')}/uplot/-/uplot-{VERSION}.tgz"
-    if not address.startswith("https://"):
-        raise UnavailableError(f"{address}: only https is asked")
-    try:
-        with urllib.request.urlopen(address, timeout=PATIENCE_S) as answer:  # noqa: S310 - it is https, see above
-            archive: bytes = answer.read()
-    except OSError as error:
-        raise UnavailableError(f"{address}: {error}") from None
+    npm = shutil.which("npm")
+    if npm is None:
+        raise UnavailableError("npm, which fetches uPlot, is not on PATH")
+    with tempfile.TemporaryDirectory() as folder:
+        command = [npm, "pack", f"uplot@{VERSION}", "--silent", "--pack-destination", folder]
+        try:
+            subprocess.run(command, check=True, capture_output=True, cwd=folder, timeout=PATIENCE_S)  # noqa: S603
+            archive = next(Path(folder).glob("*.tgz")).read_bytes()
+        except (OSError, StopIteration, subprocess.SubprocessError) as error:
+            raise UnavailableError(f"npm could not fetch uplot@{VERSION}: {error}") from None
     found = base64.b64encode(hashlib.sha512(archive).digest()).decode()
     if found != INTEGRITY:
-        raise UnavailableError(f"{address}: its SHA-512 is {found}, not {INTEGRITY}")
+        raise UnavailableError(f"uplot@{VERSION}: its SHA-512 is {found}, not {INTEGRITY}")
     return archive
 
 
@@ -79,8 +83,7 @@ def provide(folder: Path = FOLDER) -> None:
     if stamp.is_file() and stamp.read_text().strip() == VERSION:
         return
     try:
-        registry = os.environ.get("npm_config_registry")  # noqa: SIM112 - npm spells it so
-        unpack(fetch(registry or "https://registry.npmjs.org"), folder)
+        unpack(fetch(), folder)
     except UnavailableError as error:
         if os.environ.get("CAPWATCH_PLOTS") == "required":
             raise
@@ -110,3 +113,6 @@ get_requires_for_build_sdist = build_meta.get_requires_for_build_sdist
 get_requires_for_build_editable = build_meta.get_requires_for_build_editable
 prepare_metadata_for_build_wheel = build_meta.prepare_metadata_for_build_wheel
 prepare_metadata_for_build_editable = build_meta.prepare_metadata_for_build_editable
+
+if __name__ == "__main__":  # a checkout that was installed before there was npm
+    provide()

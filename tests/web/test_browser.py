@@ -17,7 +17,7 @@ from .scene import HOSTILE, Scene, playing
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed; Debian package chromium"),
-    pytest.mark.skipif(not files.COMPLETE, reason="uPlot is not there; `make .venv/.stamp` fetches it"),
+    pytest.mark.skipif(not files.COMPLETE, reason="uPlot is not there; `bash tests/prepare npm` fetches it"),
 ]
 OUTPUT = Path(__file__).parents[1] / "output" / "page"
 """Screenshots, to be looked at."""
