@@ -37,7 +37,7 @@ _COLUMNS: Final = (*m.PHASES, "goodput", "ttft_p50", "ttft_p95", "kv_tokens", "r
 _RUNNING: Final = [m.PHASES.index(name) for name in ("prefill", "decode")]
 _GROWTH: Final = 4
 """Points of five minutes that make a quarter of an hour."""
-_FAR: Final = 7200.0
+_FAR: Final = 3600.0
 """s: a quarter of an hour says nothing of what is further away."""
 Points = Mapping[str, Floats]
 """By pool, `_COLUMNS` of one slot."""

@@ -24,7 +24,7 @@ FULL: Final = 0.9
 """KV demand over the pool at which the alert of the runbook fires."""
 _DIMENSIONS: Final = ("tenant", "route", "class")
 _CUT: Final = {
-    "mix": "Cut the work of {who}: shorter prompts (retrieval depth, history, documents), a cap on answers. Minutes.",
+    "mix": "Cut the work of {who}: shorter prompts (retrieval, history, documents), capped answers. Minutes.",
     "prompt": "Cut the prompts of {who}: retrieval depth, history, attached documents. Minutes, undone at once.",
     "output": "Cap the answers of {who} (max tokens). Minutes, undone at once.",
     "cache": "Restore the cached prefix of {who}: undo the template change, route by prefix again. Minutes.",
@@ -33,9 +33,9 @@ _CUT: Final = {
 
 def findings(status: Status, drifts: Drifts, pools: Sequence[PoolNow]) -> list[Finding]:
     """Everything there is to say; never nothing."""
-    found = [*_itself(status), *_pools(drifts, pools)]
-    if not found:
-        found = [*_calm(pools)]
+    found = [*_itself(status), *_pools(drifts, pools), *_learning(pools)]
+    if {one.kind for one in found} <= {"learning"}:
+        found += _calm(pools)
     return sorted(found, key=lambda one: _ORDER.index(one.severity))
 
 
@@ -150,16 +150,20 @@ def _more_replicas(pool: PoolNow | None) -> str:
     return f"Add replicas: {figures}. Minutes and money."
 
 
-def _calm(pools: Sequence[PoolNow]) -> Iterator[Finding]:
-    """Nothing is wrong: is that because nothing changed, or because nobody would have seen it?"""
-    if not pools:
-        yield Finding(kind="quiet", severity="note", text="No request has been seen yet.")
+def _learning(pools: Sequence[PoolNow]) -> Iterator[Finding]:
+    """Of a pool whose history is too short only a great change would be told."""
     learning = [pool.name for pool in pools if pool.learning]
     if learning:
         text = (
             f"Still learning what is usual for {', '.join(learning)}: only a wide rule watches (+25 % in ten minutes)."
         )
         yield Finding(kind="learning", severity="note", text=text)
+
+
+def _calm(pools: Sequence[PoolNow]) -> Iterator[Finding]:
+    """Nothing is wrong: is that because nothing changed, or because nobody would have seen it?"""
+    if not pools:
+        yield Finding(kind="quiet", severity="note", text="No request has been seen yet.")
     known = [pool for pool in pools if not pool.learning]
     if known:
         text = "Nothing has changed: cost per request is as expected" + (

@@ -118,7 +118,7 @@ class PoolHistory(msgspec.Struct, frozen=True, kw_only=True):
     kv_demand: Numbers
     """KV tokens that running requests hold at most, over what the replicas hold."""
     kv_full_s: float | None
-    """Seconds until that is 1 at the growth of the last quarter of an hour; None: not within two hours."""
+    """Seconds until that is 1 at the growth of the last quarter of an hour; None: not within an hour."""
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):

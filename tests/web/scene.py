@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,14 +50,14 @@ class Scene:
         self.process.wait(READY_S)
 
 
-def lines(end: float, rate: float, seed: int = 7) -> list[str]:
+def lines(end: float, rate: float, tenants: Sequence[str] = TENANTS, seed: int = 7) -> list[str]:
     """Requests that finished up to a time (s, epoch), one line each, in order."""
     draw = np.random.default_rng(seed)
     n = int(rate * (QUIET_S + CHANGED_S))
-    at = np.sort(draw.uniform(end - QUIET_S - CHANGED_S, end - 30, n))
+    at = np.sort(draw.uniform(end - QUIET_S - CHANGED_S, end - 2, n))
     changed = at >= end - CHANGED_S
     kinds = np.where(changed, draw.choice(3, n, p=CHANGED), draw.choice(3, n, p=USUAL))
-    tenants = draw.choice(len(TENANTS), n, p=WEIGHTS)
+    whose = draw.choice(len(tenants), n, p=WEIGHTS)
     prompt, output = (np.array([kind[which] for kind in KINDS.values()])[kinds] for which in (0, 1))
     prompt, output = (np.maximum(2, mean * draw.lognormal(-0.08, 0.4, n)).astype(int) for mean in (prompt, output))
     ttft = 0.05 + prompt / PREFILL * draw.uniform(1.6, 2.8, n)
@@ -70,7 +70,7 @@ def lines(end: float, rate: float, seed: int = 7) -> list[str]:
                 "duration_s": float(duration[i]),
                 "ttft_s": float(ttft[i]),
                 "gateway_s": 0.02,
-                "tenant": "acme" if changed[i] and kinds[i] == 2 else TENANTS[tenants[i]],
+                "tenant": "acme" if changed[i] and kinds[i] == 2 else tenants[whose[i]],
                 "route": routes[kinds[i]],
                 "model": "chat-70b",
                 "prompt_tokens": int(prompt[i]),
@@ -81,7 +81,7 @@ def lines(end: float, rate: float, seed: int = 7) -> list[str]:
             }
         )
         + "\n"
-        for i in np.argsort(at + 0 * duration).tolist()
+        for i in range(n)
     ]
 
 
@@ -102,12 +102,12 @@ def engines(end: float, replicas: int) -> list[str]:
 
 
 @contextmanager
-def playing(folder: Path, rate: float, replicas: int) -> Iterator[Scene]:
+def playing(folder: Path, rate: float, replicas: int, tenants: Sequence[str] = TENANTS) -> Iterator[Scene]:
     """The daemon, once it has read everything and the detector has spoken."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     end = time.time()
-    (folder / "access.jsonl").write_text("".join(lines(end, rate)))
+    (folder / "access.jsonl").write_text("".join(lines(end, rate, tenants)))
     (folder / "vllm-0.log").write_text("".join(engines(end, replicas)))
     (folder / "capwatch.yml").write_text(yaml.safe_dump(_configuration(folder, port, replicas)))
     command = [sys.executable, "-m", "capwatch.cli", "run", "--config.file", str(folder / "capwatch.yml")]

@@ -4,7 +4,7 @@ import { showDrift } from "./drift.js";
 import { Plots } from "./plots.js";
 import { showRoom, showSources, showTiles } from "./room.js";
 import { Who } from "./table.js";
-import { clock, el, fill, sentence, span } from "./words.js";
+import { clock, el, fill, sentence, span, together } from "./words.js";
 
 const NOW_MS = 5000; // the daemon makes these anew at most every second
 const RECENT_MS = 10000;
@@ -80,10 +80,11 @@ function showHistory() {
 function say(first, others) {
   const answer = $("answer");
   answer.className = first.severity;
-  if ($("sentence").textContent !== first.text) $("sentence").textContent = first.text;
+  const text = together(first.text);
+  if ($("sentence").textContent !== text) $("sentence").textContent = text;
   const steps = first.todo.map((step) => el("li", {}, sentence(step)));
   fill($("todo"), steps.length ? [el("h2", {}, "What to do first"), el("ol", {}, steps)] : []);
-  fill($("others"), others.map((one) => el("li", { class: one.severity }, one.text, one.todo.length ? el("span", { class: "dim" }, " ", sentence(one.todo[0])) : null)));
+  fill($("others"), others.map((one) => el("li", { class: one.severity }, together(one.text), one.todo.length ? el("span", { class: "dim" }, " ", sentence(one.todo[0])) : null)));
   const sign = { bad: "● ", warn: "▲ " }[first.severity] ?? "";
   document.title = `${sign}${first.kind === "quiet" ? "" : `${first.text.slice(0, 60)} – `}capwatch`;
 }

@@ -21,7 +21,7 @@ export function showTiles(list, pool, history) {
     tile("Work per request", pool.cost === null ? "–" : `${number(pool.cost)} s`, change === null ? "replica-seconds" : `${change >= 0 ? "+" : "−"}${percent(Math.abs(change))} on expected`, change !== null && change > 0.1 ? "warn" : ""),
     tile("Utilisation", percent(pool.utilisation), `target ${percent(pool.target)}`, above(pool.utilisation, 1) ? "bad" : above(pool.utilisation, pool.target) ? "warn" : ""),
     tile("Headroom", spare === null ? "–" : `${spare > 0 ? "+" : ""}${fixed(spare, 0)}`, pool.replicas === null ? "replicas unknown" : `of ${number(pool.replicas)} replicas`, spare !== null && spare < 0 ? "warn" : ""),
-    tile("In flight", known ? number(sum(pool.in_flight)) : "–", pool.expected_wait_s === null ? "" : `expected wait ${seconds(pool.expected_wait_s)}`, above(pool.expected_wait_s, pool.wait_budget_s) ? "bad" : ""),
+    tile("In flight", known ? number(sum(pool.in_flight)) : "–", pool.expected_wait_s === null ? "" : `wait ${seconds(pool.expected_wait_s)}`, above(pool.expected_wait_s, pool.wait_budget_s) ? "bad" : ""),
     tile("Good requests", percent(good), "met every target"),
     tile("KV memory", percent(pool.kv_demand_ratio), told && told.kv_full_s !== null ? (told.kv_full_s === 0 ? "full" : `full in ${span(told.kv_full_s)}`) : "may be needed", above(pool.kv_demand_ratio, 1) ? "bad" : above(pool.kv_demand_ratio, 0.9) ? "warn" : ""),
   );

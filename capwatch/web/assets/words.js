@@ -78,9 +78,12 @@ export function el(name, attributes = {}, ...children) {
   return made;
 }
 
+/** A figure stays with its percent sign. */
+export const together = (text) => text.replace(/(\d) %/g, `$1${SPACE}%`);
+
 /** A sentence, what stands between backticks as code. */
 export function sentence(text) {
-  return text.split("`").map((part, place) => (place % 2 ? el("code", {}, part) : part));
+  return together(text).split("`").map((part, place) => (place % 2 ? el("code", {}, part) : part));
 }
 
 /** Put children in the place of what is there. */
