@@ -113,9 +113,10 @@ def learn(past: Past, job: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def main() -> None:
     """Do one job."""
-    with suppress(OSError):  # a sandbox may forbid even to be modest
-        os.nice(LOWEST)
     job = unpack(sys.stdin.buffer.read())
+    if not job.get("hurry"):
+        with suppress(OSError):  # a sandbox may forbid even to be modest
+            os.nice(LOWEST)
     with closing(Past(job["folder"])) as past:
         found = learn(past, job)
     sys.stdout.buffer.write(pack(found))

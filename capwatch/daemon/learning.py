@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from queue import SimpleQueue
 from typing import Any, Final
@@ -98,25 +98,48 @@ class Learning:
             self._busy = False
 
     def _fitted(self, job: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """What a process of its own has learnt; None where the history is too short."""
-        with closing(Past(self._folder)) as past:
-            first, last = past.tick_span(job["pool"])
-        if max(last, job["until"]) - first < LEAST_DAYS * DAY - HOUR or last == 0:
-            return None
-        order = pack({**job, "folder": self._folder, "parent": os.getpid()})
-        with subprocess.Popen(  # noqa: S603 - a constant
-            COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        ) as one:
-            self._process = one
-            try:
-                done, _ = one.communicate(order, PATIENCE_S)
-            finally:
-                one.kill()
-                self._process = None
-        if one.returncode:
-            raise ChildProcessError(f"the process that fits ended with {one.returncode}")
-        told: Mapping[str, Any] | None = unpack(done)
-        return told
+        """What a process has learnt that ends with this one's wish to stop."""
+        return fitted(self._folder, job, self._begun)
+
+    def _begun(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        if self._stopping:
+            process.kill()
+
+
+def fitted(
+    folder: str, job: Mapping[str, Any], begun: Callable[[subprocess.Popen[bytes]], None] = lambda _: None
+) -> Mapping[str, Any] | None:
+    """What a process of its own learns for a job from the history in a folder; None where that is too short.
+
+    Args:
+        folder: the state directory.
+        job: see `capwatch.drifting.watch.Drifting.job`.
+        begun: hears of the process.
+
+    Raises:
+        ChildProcessError: it has failed.
+        subprocess.TimeoutExpired: it takes too long.
+        DamagedError: the history is damaged.
+        sqlite3.Error, OSError: the history cannot be read, or no process be started.
+    """
+    with closing(Past(folder)) as past:
+        first, last = past.tick_span(job["pool"])
+    if max(last, job["until"]) - first < LEAST_DAYS * DAY - HOUR or last == 0:
+        return None
+    order = pack({**job, "folder": folder, "parent": os.getpid()})
+    with subprocess.Popen(  # noqa: S603 - a constant
+        COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        begun(process)
+        try:
+            done, _ = process.communicate(order, PATIENCE_S)
+        finally:
+            process.kill()
+    if process.returncode:
+        raise ChildProcessError(f"the process that fits ended with {process.returncode}")
+    told: Mapping[str, Any] | None = unpack(done)
+    return told
 
 
 def _said(error: Exception) -> str:

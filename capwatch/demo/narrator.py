@@ -1,7 +1,7 @@
 """The narrator: says in a line how things are, what has just changed, and what that did to the fleet.
 
 All numbers are differences of the daemon's own counters between two of its pages; nothing is known from elsewhere but
-the scenario's name. Nobody raises an alarm here: the narrator knows when the change came and compares.
+the scenario's name. The narrator knows when the change came and compares; the alarms are the daemon's, which does not.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from capwatch.capacity.sizing import needed
 from capwatch.demo.readings import Name, Reading, Stretch, read
@@ -49,6 +49,8 @@ class Narrator:
     _since: Reading | None = None
     """The first reading with nothing but the new mix to come."""
     _line_at: float = -math.inf
+    _alarm_at: float = -math.inf
+    """The newest drift that was told."""
     _compare_at: float = math.inf
     """When before and after are compared next; never before the change has been told."""
 
@@ -71,6 +73,14 @@ class Narrator:
             self._compare_at = self.change_at + 2 * (reading.at - self.change_at)
             after = Stretch(self._since, reading)
             yield f"{_clock(reading.at)}  SINCE {_clock(self.change_at)}: {_comparison(self._before, after)}"
+
+    def warn(self, events: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+        """The lines that drifts are worth, as the daemon tells them, oldest first; each is told once."""
+        for event in events:
+            if event["at"] > self._alarm_at:
+                self._alarm_at = event["at"]
+                word = "ALARM" if event["event"] == "raised" else "NOTE"
+                yield f"{_clock(event['at'])}  {word}: {event['sentence']}"
 
     def _present(self, reading: Reading) -> Stretch | None:
         """What happened lately; None where that is too short or nothing."""

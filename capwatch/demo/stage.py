@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import signal
 import socket
@@ -140,17 +141,19 @@ def _narrate(
     narrator = Narrator(options.scenario, live.change_at, every)
     pause = STEP_S
     while not over.wait(pause):
-        page = _fetched(listen)
+        page, drifts = _fetched(listen, "/metrics"), _fetched(listen, "/api/v1/drift")
         if page:
             pause = min(TELL_S / math.sqrt(speed), LOOK_S / speed)
         for line in narrator.hear(page) if page else ():
             tell(line)
+        for line in narrator.warn(json.loads(drifts)["events"]) if drifts else ():
+            tell(line)
 
 
-def _fetched(listen: str) -> str | None:
-    """The daemon's page of metrics; None where it cannot be had now."""
+def _fetched(listen: str, path: str) -> str | None:
+    """A page of the daemon; None where it cannot be had now."""
     try:
-        with urllib.request.urlopen(f"http://{listen}/metrics", timeout=FETCH_S) as answer:
+        with urllib.request.urlopen(f"http://{listen}{path}", timeout=FETCH_S) as answer:
             page: bytes = answer.read()
     except (urllib.error.URLError, OSError):
         return None
@@ -164,6 +167,7 @@ def _programme(options: Options, scene: Scene, listen: str) -> str:
     return f"""
   the page       http://{listen}/
   all metrics    {metrics}
+  the alarm      curl -s http://{listen}/api/v1/drift   # and capwatch_drift_… of all metrics
   who costs      {metrics} | grep 'tenant_share_ratio{{pool="{MODEL}"'     # of the last hour's work, dearest first
   in flight      {metrics} | grep 'inflight_littles_law{{pool="{MODEL}"'   # requests, mean of 5 minutes
   KV caches      {metrics} | grep 'kv_cache_utilisation_ratio{{pool="{MODEL}"'

@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from capwatch import ledger
+from capwatch.drift.ticks import Ticks
 from capwatch.keep import bundle, slot
 from capwatch.keep.database import judged, opened, transaction
 from capwatch.keep.past import DAY, HOUR, KINDS, VERSION, Kind, Past
@@ -89,6 +90,16 @@ class History(Past):
             self._age(clock)
             self._bound()
         self._shrink()
+
+    def keep_ticks(self, pool: str, ticks: Ticks, texts: bundle.Texts) -> None:
+        """Keep the detector's ticks of a pool, with names as codes of ``texts``; those that are there stay as they are.
+
+        Raises:
+            DamagedError: what is there already is not what was written.
+            sqlite3.Error: they could not be written.
+        """
+        with judged(), transaction(self._db):
+            bundle.write(self._db, pool, ticks, texts)
 
     def annotate(self, at: float, pool: str | None, text: str) -> None:
         """Note a deploy or the like at a time (s, epoch); pool None: about all. The same note again changes nothing.
