@@ -25,6 +25,7 @@ from capwatch.demo.scene import GATEWAY
 from capwatch.demo.simulation import Simulation
 from capwatch.demo.workload import DECODE_RATE, KINDS, MODEL, PREFILL_RATE, RATE, TENANTS, before
 from capwatch.dialect import Decoded
+from capwatch.drift.resend import ResendFilter
 from capwatch.drift.rows import Rows as DriftRows
 from capwatch.drift.ticks import Ticks
 from capwatch.keep.bundle import Texts
@@ -90,7 +91,7 @@ def fill(config: Config, live: Simulation, tell: Callable[[float], None]) -> Non
         begun.pipeline.meters = [ForLife(meter) for meter in whole]
         begun.pipeline.watches = False
         begins = np.arange(now - DAYS * DAY_S, now - WARM_S, STRETCH_S)
-        texts = _texts()
+        texts, resends = _texts(), ResendFilter()
         for number, part in enumerate(np.array_split(begins, len(begins) // AT_ONCE)):
             generator = np.random.default_rng((live.seed, 1, number))
             rows = draw(
@@ -99,7 +100,7 @@ def fill(config: Config, live: Simulation, tell: Callable[[float], None]) -> Non
             rows = rows.take(np.argsort(rows.ended))
             _count(begun, history, rows, now)
             if part[-1] >= now - LEARNT_DAYS * DAY_S:
-                history.keep_ticks(MODEL, ticks(rows.take(rows.ended < now - WARM_S)), texts)
+                history.keep_ticks(MODEL, ticks(rows.take(rows.ended < now - WARM_S), resends), texts)
             tell(float(part[-1] - begins[0]) / (DAYS * DAY_S))
         begun.pipeline.meters, begun.pipeline.watches = whole, True
         _count(begun, history, live.until(now), now)
@@ -117,29 +118,25 @@ def _count(begun: Begun, history: History, rows: Rows, now: float) -> None:
     begun.totals.kept(len(begun.totals.closed))
 
 
-def ticks(rows: Rows) -> Ticks:
-    """What the drift detector would keep of requests; names are codes of `TENANTS` and `KINDS`."""
+def ticks(rows: Rows, resends: ResendFilter) -> Ticks:
+    """What the drift detector would keep of requests by their end; names are codes of `TENANTS` and `KINDS`."""
     served = rows.fate != LIMIT
     prompt = np.where(served, rows.computed + rows.cached, np.nan)
     wait = np.maximum(0.0, rows.gateway + rows.queue + rows.prefill - rows.computed / PREFILL_RATE)
-    nobody = np.full(len(rows), -1)
-    return Ticks.of(
-        DriftRows(
-            at=rows.ended,
-            tenant=rows.tenant,
-            route=rows.kind,
-            klass=rows.kind,
-            model=nobody,
-            group=nobody,
-            prompt=prompt,
-            cached=rows.cached.astype(np.float64),
-            output=rows.output.astype(np.float64),
-            failed=rows.fate != OK,
-            wait=np.where(served, wait, np.nan),
-        ),
-        PREFILL_RATE,
-        DECODE_RATE,
+    told = DriftRows(
+        at=rows.ended,
+        tenant=rows.tenant,
+        route=rows.kind,
+        klass=rows.kind,
+        model=np.zeros(len(rows), np.int64),
+        group=np.full(len(rows), -1),
+        prompt=prompt,
+        cached=rows.cached.astype(np.float64),
+        output=np.where(served, rows.output, np.nan),
+        failed=rows.fate != OK,
+        wait=np.where(served, wait, np.nan),
     )
+    return Ticks.of(told.take(resends.keep(told)), PREFILL_RATE, DECODE_RATE)
 
 
 def _texts() -> Texts:

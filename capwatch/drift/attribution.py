@@ -25,6 +25,10 @@ RESAMPLES: Final = 200
 NAMED: Final = 10
 SURE: Final = 2.0
 """Standard errors by which lengths differ from history where they are named."""
+MUCH: Final = 0.25
+"""Part of the change that makes a name worth telling which history does not have."""
+LITTLE: Final = 0.01
+"""Part of the change under which nothing is told, however sure."""
 _PIECE: Final = 6
 """Ticks that are resampled together where the window allows it: neighbours are alike."""
 
@@ -219,13 +223,19 @@ def _resamples(ticks: int) -> Floats:
 
 
 def _named(table: _Table) -> list[Contribution]:
+    """The cells that surely moved the cost, and those that are new and explain much of it, however few their ticks."""
     found = []
+    change = float(table.parts.total.sum())
+    new = (table.before.share == 0) & (table.after.share > 0)
     for name in EFFECTS:
         low, high = np.quantile(getattr(table.drawn, name), (0.05, 0.95), axis=0)
         size = getattr(table.parts, name)
         outside = (low > 0) | (high < 0)
         if name in table.surely:
             outside &= table.surely[name]
+        if name == "mix":
+            outside |= new & (size * np.sign(change) > MUCH * abs(change))
+        outside &= np.abs(size) > LITTLE * abs(change)
         found += [
             Contribution(
                 table.dimension,

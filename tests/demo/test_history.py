@@ -19,7 +19,9 @@ from capwatch.demo.scene import GATEWAY, Scene
 from capwatch.demo.simulation import Simulation
 from capwatch.demo.workload import MODEL, RATE
 from capwatch.dialect import Decoded
+from capwatch.drift.resend import ResendFilter
 from capwatch.exporters.text import Writer
+from capwatch.meters.drift import TICKS
 from capwatch.origin import Origin
 from capwatch.pipeline import Pipeline
 from capwatch.sourcing import names
@@ -69,6 +71,21 @@ def test_long_ago_counts_for_life_alone(tmp_path: Path) -> None:
     assert counters[0] == counters[1]
     quantiles = [sum("quantile" in labels for labels, _ in page.samples["capwatch_ttft_seconds"]) for page in pages]
     assert (quantiles[0] > 0, quantiles[1]) == (True, 0)
+
+
+def test_ticks_are_those_of_the_pipeline(tmp_path: Path) -> None:
+    """The detector's ticks of made-up requests are what the daemon's own road makes of them, waits among them."""
+    rows = Simulation("quiet", 1, NOW, 600.0).until(NOW + 600)
+    batch = columns(rows)
+    pipeline = Pipeline(configured(tmp_path))
+    pipeline.take(Origin(GATEWAY), Decoded(batch, np.arange(len(batch)), [], 0, 0, 0, Counter()), NOW + 600)
+    totals = pipeline.totals()
+    totals.apply(pipeline.freeze())
+    expected = {tick: sums.values.sum(axis=0) for tick, sums in totals.slots(TICKS).items()}
+    made = history.ticks(rows, ResendFilter())
+    assert len(expected) == 59
+    for tick, sums in expected.items():
+        np.testing.assert_allclose(made.between(tick, tick + 1).sums.sum(axis=0), sums, rtol=1e-9, err_msg=str(tick))
 
 
 @pytest.fixture(scope="module")

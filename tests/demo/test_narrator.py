@@ -137,3 +137,12 @@ def test_comparisons_come_at_doubling_times() -> None:
 def test_the_comparison_needs_no_present_before_the_change(begin: int) -> None:
     """Where the change comes so soon that there was only one page before, the two weeks are what was before."""
     assert compared("new-tenant", begin).startswith("same rate 8.0/s, work per request 0.99 -> 1.25 replica-seconds")
+
+
+def test_every_alarm_is_told_once() -> None:
+    """What the daemon tells of drifts is a line each, with its own sentence, however often it is asked."""
+    narrator = Narrator("new-tenant", 0.0)
+    raised = {"event": "raised", "at": 100.0, "sentence": "Cost per request +26 %."}
+    cleared = {"event": "cleared", "at": 200.0, "sentence": "Over."}
+    assert [line.partition("  ")[2] for line in narrator.warn([raised])] == ["ALARM: Cost per request +26 %."]
+    assert [line.partition("  ")[2] for line in narrator.warn([raised, cleared])] == ["NOTE: Over."]
