@@ -128,7 +128,7 @@ def learn(ticks: Ticks, layout: Layout, now: int) -> Reference:
         layout=layout,
         **_rates(ticks, layout, weight, slot=slot, counts=by_cell["n"].sum(axis=2), now=now),
         share=total["n"].sum(axis=1) / max(1.0, total["n"].sum()),
-        klass=_class_shares(by_cell["n"]),
+        klass=_class_shares(by_cell["n"], layout.clocked),
         **_routes(ticks, layout, weight, hour),
         level=level,
         spread=spread,
@@ -175,8 +175,11 @@ def _rates(ticks: Ticks, layout: Layout, weight: Floats, *, slot: Ints, counts: 
     return {"rate": np.where(clocked, 1.0, rate), "clock": clock}
 
 
-def _class_shares(counts: Floats) -> Floats:
-    """Shares of the classes by hour and slot: those of the slot, times what the hour does to all slots."""
+def _class_shares(counts: Floats, clocked: Bools) -> Floats:
+    """Shares of the classes by hour and slot: those of the slot, times what the hour does to all slots.
+
+    In the minutes of a job there is more or less of its tenant's usual traffic beside it, so the hour is its own there.
+    """
     total = counts.sum(axis=0)
     overall = (total.sum(axis=0) + 0.2) / (total.sum() + 0.2 * total.shape[1])
     slot = (total + CLASS_PRIOR * overall) / (total.sum(axis=1, keepdims=True) + CLASS_PRIOR)
@@ -184,6 +187,8 @@ def _class_shares(counts: Floats) -> Floats:
     factor = (_pooled(hourly) + SHARE_PRIOR * overall) / (_pooled(explained) + SHARE_PRIOR * overall)
     factor *= _peculiar(hourly, explained * factor)
     share = slot * factor[:, None, :]
+    jobs = _pooled(counts[:, clocked])
+    share[:, clocked] = jobs + CLASS_PRIOR * slot[clocked]
     return np.asarray(share / share.sum(axis=2, keepdims=True))
 
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from capwatch.drift.ticks import HOUR
-from capwatch.record import Bools, Floats
+from capwatch.record import Bools, Floats, Ints
 
 BLOCK: Final = HOUR // 2
 """Ticks of a half hour: long against a burst, short against a day."""
@@ -27,10 +27,16 @@ LEAST_SLOPE: Final = 1.0
 """A sum of log-likelihood ratios falls off no faster than e^−S (Wald 1945), whatever a few weeks seem to show."""
 CAP: Final = 1 / 4.6
 """No tick brings an alarm nearer by more than this part of its level: a burst of 20 s touches three ticks."""
-SURE: Final = 1.0
+SURE: Final = 0.7
 """Standard deviations of chance by which the change of cost exceeds the minimum effect."""
 LEAST_REQUESTS: Final = 50.0
 """Requests since the change point without which nothing is claimed."""
+FADE: Final = HOUR // 6
+"""Ticks after which what the cost has done counts e times less: the mean of a drift that comes slowly says little …"""
+FADE_REQUESTS: Final = 5000.0
+"""… but not before that many requests have been seen."""
+_PIECE: Final = 1 << 13
+"""Ticks that are summed at once; e^(that/FADE) is a number."""
 CROWD: Final = 3.0
 """Times the usual requests from which on a tick may add less than the cap, in proportion: a crowd is no change."""
 _ROUNDS: Final = 4
@@ -129,7 +135,7 @@ class Stretch(NamedTuple):
 
 
 class Window(NamedTuple):
-    """Sums since a change point, in the direction that is watched; of any shape."""
+    """Sums since a change point, older ones fading, in the direction that is watched; of any shape."""
 
     n: Floats
     excess: Floats
@@ -157,15 +163,15 @@ def fit(
     rho, usual = shock(history.found, history.n)
     scale = Scale(np.zeros(channels), np.ones(channels), bonus, log_run, rho, usual, noise)
     minute = trailing(history.n)
-    totals = (history.n, way * (history.cost - history.expected), history.expected)
-    running = Window(*(_running(part) for part in (*totals, np.zeros(0))))
+    parts = np.stack([history.n, way * (history.cost - history.expected), history.expected, history.n], axis=1)
     cap, crowd = np.full(channels, np.inf), np.maximum(1e-3, crowded(history.n, history.usual))
+    parts *= crowd[:, None]
     for _ in range(_ROUNDS):
         both = []
         for a in range(channels):
-            found = history.found[:, a] * damping(rho[a], usual, minute)
-            sums = cusum(np.minimum(found, cap[a] * crowd))
-            counts = _credible_at(sums, running._replace(gain=_running(way * history.gain[:, a])), noise, effect)
+            sums = cusum(np.minimum(history.found[:, a] * damping(rho[a], usual, minute), cap[a] * crowd))
+            parts[:, 3] = way * history.gain[:, a] * crowd
+            counts = _credible_at(sums, parts, noise, effect)
             both.append((_maxima(sums), _maxima(np.where(counts, sums, 0.0))))
         maxima, gated = (np.stack(parts, axis=1) for parts in zip(*both, strict=True))
         start, slope = _like_peers(*_tail(maxima), peers)
@@ -207,15 +213,31 @@ def credible(window: Window, noise: float, effect: float) -> Bools:
     return np.asarray(surely & (window.gain > least) & (window.n >= LEAST_REQUESTS))
 
 
-def _credible_at(sums: Floats, running: Window, noise: float, effect: float) -> Bools:
-    """The same after each tick, since the last zero of the sums there."""
-    at = np.arange(1, len(sums) + 1)
-    zero = np.maximum.accumulate(np.where(sums == 0.0, at, 0))
-    return credible(Window(*(part[at] - part[zero] for part in running)), noise, effect)
+def since(steps: Floats, zero: Ints, kept: Floats, n: Floats) -> Floats:
+    """Sums since the last zero in which older ticks fade: float64[T, …], of the shape of the steps and zeros together.
+
+    Args:
+        steps: float64[T, …].
+        zero: int64[T, …]: one more than the row of the last zero, 0 where there was none.
+        kept: sums before the first tick.
+        n: float64[T]: requests.
+    """
+    found = np.empty(np.broadcast_shapes(steps.shape, zero.shape))
+    for begin in range(0, len(steps), _PIECE):
+        end = begin + _PIECE
+        grown = np.exp(np.cumsum(np.minimum(1 / FADE, n[begin:end] / FADE_REQUESTS)))[:, None]
+        total = np.concatenate([np.zeros((1, steps.shape[1])), np.cumsum(steps[begin:end] * grown, axis=0)])
+        last = np.maximum(0, zero[begin:end] - begin)
+        before = total[last, np.arange(steps.shape[1]) if steps.shape[1] > 1 else 0]
+        found[begin:end] = (total[1:] - before + np.where(last > 0, 0.0, kept)) / grown
+        kept = found[min(end, len(steps)) - 1]
+    return found
 
 
-def _running(values: Floats) -> Floats:
-    return np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
+def _credible_at(sums: Floats, parts: Floats, noise: float, effect: float) -> Bools:
+    """The same after each tick, since the last zero of the sums there; ``parts``: what a window sums up, by column."""
+    zero = np.maximum.accumulate(np.where(sums == 0.0, np.arange(1, len(sums) + 1), 0))
+    return credible(Window(*since(parts, zero[:, None], np.zeros(parts.shape[1]), parts[:, 0]).T), noise, effect)
 
 
 def _maxima(sums: Floats) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from capwatch.drift.model import Watched
-from capwatch.drift.scale import Stretch, Window, credible, crowded, trailing
+from capwatch.drift.scale import Stretch, Window, credible, crowded, since, trailing
 from capwatch.record import Floats, Ints
 
 
@@ -51,17 +51,20 @@ class Watch:
             (row of the alarm or None, its channel, the score of every row up to there).
         """
         scale = watched.scale
-        cap = scale.cap * crowded(stretch.n, stretch.usual)[:, None]
+        crowd = crowded(stretch.n, stretch.usual)[:, None]
+        cap = scale.cap * crowd
         steps = np.minimum(scale.damped(stretch.found, trailing(stretch.n, before)), cap)
         total = self.sums + np.cumsum(steps, axis=0)
         sums = total - np.minimum(0.0, np.minimum.accumulate(total, axis=0))
         row = np.arange(1, len(steps) + 1)[:, None]
         zero = np.maximum.accumulate(np.where(sums == 0.0, row, 0), axis=0)
+        n, expected = stretch.n[:, None] * crowd, stretch.expected[:, None] * crowd
+        excess = way * (stretch.cost[:, None] * crowd - expected)
         window = Window(
-            n=_since(stretch.n, zero, self.n),
-            excess=_since(way * (stretch.cost - stretch.expected), zero, self.excess),
-            expected=_since(stretch.expected, zero, self.expected),
-            gain=_since(way * stretch.gain, zero, self.gain),
+            n=since(n, zero, self.n, n[:, 0]),
+            excess=since(excess, zero, self.excess, n[:, 0]),
+            expected=since(expected, zero, self.expected, n[:, 0]),
+            gain=since(way * stretch.gain * crowd, zero, self.gain, n[:, 0]),
         )
         surprise = np.where(credible(window, scale.noise, effect), scale.surprise(sums), 0.0)
         best = surprise.max(axis=1, initial=0.0)
@@ -81,11 +84,3 @@ class Watch:
     def from_state(cls, state: dict[str, Any]) -> Watch:
         """Go on from `state`."""
         return cls(**{name: np.array(values) for name, values in state.items()})
-
-
-def _since(steps: Floats, zero: Ints, kept: Floats) -> Floats:
-    """Sum of steps after the last zero, and what was there before where there was none: float64[T, A]."""
-    steps = steps if steps.ndim == 2 else steps[:, None]
-    total = np.concatenate([np.zeros((1, steps.shape[1])), np.cumsum(steps, axis=0)])
-    columns = np.arange(zero.shape[1]) if steps.shape[1] > 1 else 0
-    return np.asarray(total[1:] - total[zero, columns] + np.where(zero > 0, 0.0, kept))
