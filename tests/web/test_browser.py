@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import bcrypt
 import pytest
 
-from capwatch.web import files
+from capwatch.web import Door, files
 
 from .browser import Page, chromium
 from .scene import HOSTILE, Scene, playing
+from .talk import serving
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed; Debian package chromium"),
@@ -92,6 +94,18 @@ def test_the_plots_are_drawn(page: Page) -> None:
     assert min(pixels) > 10
     labels = page.ask("[...document.querySelectorAll('.plot')].map((plot) => plot.getAttribute('aria-label'))")
     assert labels[2].startswith("Requests in flight, by phase: now ")
+
+
+def test_without_the_library_the_lines_are_plain(page: Page, scene: Scene) -> None:
+    """A build that could not fetch uPlot draws bare lines, and says what is missing."""
+    page.call("Network.setBlockedURLs", urls=["*uPlot*"])
+    page.open(scene.address)
+    page.until(SHOWN)
+    lines = page.ask("[...document.querySelectorAll('#plots polyline')].map((one) => one.points.length)")
+    page.call("Network.setBlockedURLs", urls=[])
+    assert len(texts(page, "#plots figure")) == 6
+    assert min(lines) > 60
+    assert any("lacks uPlot" in text for text in texts(page, "#plots p"))
 
 
 def test_nothing_comes_from_elsewhere(page: Page, scene: Scene) -> None:
@@ -206,6 +220,17 @@ def test_colours_are_chosen_and_kept(page: Page) -> None:
     assert (page.ask(ground), dark != before) == (dark, True)
     page.ask("document.getElementById('theme').click()")
     assert page.ask(ground) == before
+
+
+def test_passwords_are_no_obstacle(browser: Page, tmp_path: Path) -> None:
+    """Behind a password the page fills itself, also where the address has it; without requests it says so."""
+    hashed = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
+    (tmp_path / "web.yml").write_text(f"basic_auth_users: {{ops: {hashed}}}\n")
+    with serving(door=Door(str(tmp_path / "web.yml"))) as address:
+        browser.open(f"http://ops:secret@127.0.0.1:{address.port}/")
+        browser.until(SHOWN)
+    assert texts(browser, "#sentence") == ["Nothing has changed."]
+    assert browser.complaints == []
 
 
 def test_the_page_keeps_itself_fresh_and_says_when_it_cannot(page: Page, scene: Scene) -> None:

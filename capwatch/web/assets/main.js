@@ -20,7 +20,8 @@ let chosen = null; // the pool that somebody chose
 let failing = null; // since when no answer has come
 
 async function ask(name) {
-  const answer = await fetch(`/api/v1/${name}`, { signal: AbortSignal.timeout(PATIENCE_MS), cache: "no-store" });
+  // The origin, since an address with a name and password in it is none that a script may ask.
+  const answer = await fetch(`${location.origin}/api/v1/${name}`, { signal: AbortSignal.timeout(PATIENCE_MS), cache: "no-store" });
   if (!answer.ok) throw new Error(`${answer.status}`);
   told[name] = await answer.json();
 }
@@ -34,11 +35,11 @@ async function refresh() {
     await Promise.all(names.map(ask));
     for (const name of names) if (name in asked) asked[name] = at;
     failing = null;
-    show();
   } catch {
     failing ??= at;
   }
   age();
+  if (failing === null) show();
 }
 
 /** The pool to show: the chosen one, else the one that the worst finding is about, else the busiest. */
@@ -56,7 +57,7 @@ function show() {
   const one = pool();
   showPools(one);
   $("live").hidden = false;
-  for (const id of ["tiles", "drift", "replicas"]) $(id).hidden = one === null;
+  for (const id of ["tiles", "drift", "time", "replicas", "asks"]) $(id).hidden = one === null;
   if (one !== null) {
     showTiles($("tiles"), one, history);
     showDrift($("drift"), drift, one);

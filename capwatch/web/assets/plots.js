@@ -70,13 +70,13 @@ export class Plots {
     fill(this.#parent, el("p", { class: "dim" }, "Nothing to draw yet: the first plot comes a minute after the first requests."));
   }
 
-  /** Without the library: the newest figures in words. */
+  /** Without the library: bare lines, no cursor and no marks. */
   #plain(figures) {
     this.#clear();
     fill(
       this.#parent,
-      el("p", { class: "warn" }, "This build lacks uPlot, which draws the plots; README, “The page”, says how to add it. Newest figures:"),
-      el("ul", {}, figures.map(({ figure, data: { label } }) => el("li", {}, `${figure.title}: ${label}`))),
+      figures.map(({ figure, data }) => el("figure", {}, el("figcaption", {}, figure.title, " ", el("span", { class: "dim now" }, data.label)), sketch(figure, data))),
+      el("p", { class: "dim" }, "Plain lines: this build lacks uPlot, which npm fetches; docs/page.md says how to add it."),
     );
   }
 
@@ -140,6 +140,27 @@ function stacked([times, ...columns]) {
   }
   const gaps = times.map((_, index) => columns.every((column) => column[index] === null));
   return [times, ...tops.map((top) => top.map((value, index) => (gaps[index] ? null : value)))];
+}
+
+/** The lines of a figure without scales; its ends in words. */
+function sketch(figure, { columns, tops, names, ends, label }) {
+  const [times, ...lines] = tops ?? columns;
+  const values = lines.flat().filter((value) => value !== null);
+  const [low, high] = range(figure, Math.min(...values), Math.max(...values));
+  const place = (value, index) => `${((times[index] - ends[0]) / (ends[1] - ends[0])) * 300},${100 - ((value - low) / (high - low)) * 100}`;
+  const drawn = lines.map((line, index) =>
+    el("svg:polyline", {
+      points: line.map((value, at) => (value === null || times[at] < ends[0] ? null : place(value, at))).filter((point) => point !== null).join(" "),
+      class: figure.stacked ? `phase-${names[index][0]}` : `line-${index + 1}`,
+      "vector-effect": "non-scaling-stroke",
+    }),
+  );
+  return el(
+    "div",
+    { class: "plot", role: "img", "aria-label": `${figure.title}: ${label}` },
+    el("svg:svg", { viewBox: "0 0 300 100", preserveAspectRatio: "none", class: "sketch", "aria-hidden": "true" }, drawn),
+    el("p", { class: "dim ends" }, `${clock(ends[0])} to ${clock(ends[1])} UTC, ${figure.form(low)} to ${figure.form(high)}`),
+  );
 }
 
 function options(one) {
