@@ -78,7 +78,7 @@ def made(begin: float, hours: float, rate: float, *, newcomer: float = 0.0) -> s
 def test_a_replayed_past_teaches_the_daemon_and_a_kill_unteaches_nothing(tmp_path: Path) -> None:
     """Old logs go into the state; the daemon learns from them soon, still knows after a kill, and names who comes."""
     old, log = tmp_path / "old.jsonl", tmp_path / "log.jsonl"
-    old.write_text(made(BEGIN, 78, 0.1))
+    old.write_text(made(BEGIN, 78, 0.2))
     log.write_text(made(BEGIN + 78 * 3600, 0.5, 2.0))
     daemon = Daemon(
         tmp_path,
