@@ -1,4 +1,4 @@
-"""The numbers of one pool that documents are rendered from, the same from logs, a state directory or a server.
+"""The numbers of one pool that documents are rendered from, the same from logs, a server, or a history (`kept`).
 
 Work and tokens are by five minutes, since that is what every source has.
 """
@@ -6,7 +6,6 @@ Work and tokens are by five minutes, since that is what every source has.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,19 +14,15 @@ import msgspec
 import numpy as np
 
 from capwatch import metrics as m
-from capwatch.capacity.bursts import quantile, weighted
+from capwatch.capacity.bursts import quantile
 from capwatch.config.schema import Config, Pool
 from capwatch.errors import CapwatchError, UsageError
-from capwatch.keep.past import Past
-from capwatch.ledger import POOL, ROUTE, TENANT
-from capwatch.meters.rollup import COLUMNS, MEASURE, MEASURES, OUTCOME_COLUMNS, PARTS
 from capwatch.observed.columns import buckets
 from capwatch.observed.columns import quantile as of_buckets
 from capwatch.observed.counters import Counters, at_time
 from capwatch.observed.prometheus import Server
 from capwatch.observed.requests import Requests
 from capwatch.record import Floats
-from capwatch.sketch import CELL_BITS, bucket_of, middle
 
 STEP_S: Final = 300
 WEEK_S: Final = 7 * 86400
@@ -150,9 +145,9 @@ def from_requests(told: Requests, config: Config | None, wanted: str | None) -> 
     inside = np.nansum(told["prefill_s"]) + np.nansum(told["decode_s"])
     return Observed(
         pool, "logs", since, since + n * STEP_S, len(at), float((~np.isnan(cost)).sum()),
-        np.bincount(place, spent, n) / STEP_S, _dearest(tenants), tokens, _outputs(told),
+        np.bincount(place, spent, n) / STEP_S, dearest(tenants), tokens, _outputs(told),
         float(inside) / (at.max() - at.min()) if inside > 0 and at.max() > at.min() else None,
-        _configured(settings), settings, ahead,
+        configured(settings), settings, ahead,
     )  # fmt: skip
 
 
@@ -180,60 +175,15 @@ def _outputs(told: Requests) -> dict[str, Outputs]:
     return dict(sorted(found.items(), key=lambda pair: -pair[1].n))
 
 
-def _dearest(tenants: Mapping[str, Floats]) -> dict[str, Floats]:
+def dearest(tenants: Mapping[str, Floats]) -> dict[str, Floats]:
+    """The tenant with most work first."""
     return dict(sorted(tenants.items(), key=lambda pair: -float(np.nansum(pair[1]))))
 
 
-def _configured(settings: Mapping[str, Any] | None) -> float | None:
+def configured(settings: Mapping[str, Any] | None) -> float | None:
+    """The number of replicas in the settings; None where they are observed."""
     replicas = (settings or {}).get("replicas")
     return None if replicas in (None, "observed") else float(replicas)
-
-
-def from_state(folder: str, since: float, until: float, wanted: str | None) -> Observed:
-    """From the rollups of five minutes of a state directory."""
-    past = Past(folder)
-    try:
-        slots = list(past.rollups(max(since, 0) // STEP_S * STEP_S, min(until, 1e11), STEP_S))
-        places = {axis.name: number for number, axis in enumerate(PARTS)}
-        pool = choose(sorted({name[places[POOL.name]] for slot in slots for name in slot.names}), wanted)
-        begin, n = slots[0].at, (slots[-1].at - slots[0].at) // STEP_S + 1
-        tenants: dict[str, Floats] = defaultdict(lambda: np.zeros(n))
-        tokens: dict[str, Floats] = defaultdict(lambda: np.zeros(n))
-        cells: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-        sums = np.zeros(len(COLUMNS))
-        for slot in slots:
-            keys, counts = slot.cells.arrays()
-            rows, measure = keys >> CELL_BITS + MEASURE.bits, (keys >> CELL_BITS) & (1 << MEASURE.bits) - 1
-            for row, name in enumerate(slot.names):
-                if name[places[POOL.name]] == pool:
-                    row_sums = dict(zip(COLUMNS, slot.values[row].tolist(), strict=True))
-                    tenant, at = name[places[TENANT.name]], (slot.at - begin) // STEP_S
-                    tenants[tenant][at] += (row_sums["cost_prefill"] + row_sums["cost_decode"]) / STEP_S
-                    tokens[tenant][at] += sum(row_sums[kind] for kind in m.TOKEN_KINDS) * 60 / STEP_S
-                    sums += slot.values[row]
-                    mine = (rows == row) & (measure == MEASURES.index("output_tokens"))
-                    for bucket, count in zip(bucket_of(keys[mine]).tolist(), counts[mine].tolist(), strict=True):
-                        cells[name[places[ROUTE.name]]][bucket] += count
-        whole = dict(zip(COLUMNS, sums.tolist(), strict=True))
-        settings = past.settings(1e11).get(pool)
-    finally:
-        past.close()
-    requests = sum(whole[name] for name in OUTCOME_COLUMNS)
-    inside = whole["prefill"] + whole["decode"]
-    outputs = {route: _of_cells(found) for route, found in cells.items()}
-    costed = float(sum(one.n for one in outputs.values()))
-    return Observed(
-        pool, f"the history in {folder}", begin, begin + n * STEP_S, requests, costed or math.nan,
-        np.sum(list(tenants.values()), axis=0), _dearest(tenants), dict(tokens),
-        dict(sorted(outputs.items(), key=lambda pair: -pair[1].n)),
-        inside / (n * STEP_S) if inside else None, _configured(settings), settings,
-    )  # fmt: skip
-
-
-def _of_cells(cells: Mapping[int, int]) -> Outputs:
-    order = np.array(sorted(cells), np.int64)
-    values, counts = middle(order, integers=True), np.array([cells[one] for one in order.tolist()])
-    return Outputs(float(counts.sum()), weighted(values, counts, 0.99), float(values[-1]))
 
 
 def from_server(
@@ -260,7 +210,7 @@ def from_server(
     first = float(rises.at[kept.argmax()]) - STEP_S
     return Observed(
         pool, server.url, first, end, told.total(m.DEPARTURES), told.total(m.ROUTE_PROMPT_TOKENS, "_count"),
-        demand[kept], _dearest({name: np.nan_to_num(one[kept]) for name, one in tenants.items()}), tokens,
+        demand[kept], dearest({name: np.nan_to_num(one[kept]) for name, one in tenants.items()}), tokens,
         _of_histograms(told), inside / (STEP_S * int(kept.sum())) if inside else None,
         told.one(m.REPLICAS, last=True), settings,
     )  # fmt: skip

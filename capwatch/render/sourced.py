@@ -9,7 +9,8 @@ import numpy as np
 from capwatch.errors import CapwatchError
 from capwatch.observed import given, requests, source, window
 from capwatch.observed.source import Given
-from capwatch.render.observed import Observed, from_requests, from_server, from_state
+from capwatch.render.kept import from_state
+from capwatch.render.observed import Observed, from_requests, from_server
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
