@@ -20,6 +20,7 @@ const FIGURES = [
 ];
 
 const known = (list) => list !== null && list !== undefined && list.some((value) => value !== null);
+const newest = (list) => list?.findLast((value) => value !== null);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 /** All figures of one pool. */
@@ -49,8 +50,8 @@ export class Plots {
     figures.forEach(({ figure, data: { columns, tops, label, ends } }, place) => {
       const one = this.#drawn[place];
       one.marks = marks;
+      one.columns = columns; // first, for the legend is written from them
       one.plot.setData(tops ?? columns, false);
-      one.columns = columns;
       one.plot.setScale("x", { min: ends[0], max: ends[1] });
       one.label = label;
       one.box.setAttribute("aria-label", `${figure.title}: ${label}`);
@@ -117,10 +118,10 @@ function data(figure, history, told, pool, stretch) {
   const first = Math.max(0, Math.floor((end - stretch - begin) / step) - 1);
   const times = Array.from({ length: length - first }, (_, index) => begin + (first + index + 0.5) * step);
   const columns = [times, ...kept.map(([, values]) => values.slice(first))];
-  const newest = kept.map(([name, values]) => [name, values.findLast((value) => value !== null)]);
+  const last = kept.map(([name, values]) => [name, newest(values)]);
   const label = figure.stacked
-    ? `now ${figure.form(newest.reduce((sum, [, value]) => sum + (value ?? 0), 0))}`
-    : `now ${newest.filter(([name]) => !name.startsWith("expected")).map(([name, value]) => (newest.length > 2 || name.startsWith("p") ? `${name} ${figure.form(value)}` : figure.form(value))).join(", ")}`;
+    ? `now ${figure.form(last.reduce((sum, [, value]) => sum + (value ?? 0), 0))}`
+    : `now ${last.filter(([name]) => !name.startsWith("expected")).map(([name, value]) => (last.length > 2 || name.startsWith("p") ? `${name} ${figure.form(value)}` : figure.form(value))).join(", ")}`;
   return {
     columns,
     tops: figure.stacked ? stacked(columns) : null,
@@ -174,7 +175,7 @@ function options(one) {
     width: kind.stacked ? 0 : 2,
     dash: style === "dashed" ? [5, 5] : undefined,
     points: { show: false },
-    value: (_, value, series, index) => kind.form(index === null ? null : (one.columns[series]?.[index] ?? null)),
+    value: (_, value, series, index) => kind.form((index === null ? newest(one.columns[series]) : one.columns[series]?.[index]) ?? null),
   }));
   return {
     width: box.clientWidth || 300,
