@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, cast
 
 import numpy as np
 
 from capwatch import metrics as m
 from capwatch.config.schema import Config
-from capwatch.ledger import Gathering, Totals
+from capwatch.ledger import Follower, Gathering, Totals
 from capwatch.ledger.series import Series, spread
 from capwatch.load.tables import FLOW, POOLS
 from capwatch.minutes.findings import Findings
@@ -27,7 +27,7 @@ class Watches:
 
     tables = (MINUTES,)
     sketches = ()
-    followers = (lambda: Findings(shelf()),)
+    followers: Sequence[Callable[[], Follower]] = (lambda: Findings(shelf()),)
 
     def measure(self, seen: Seen, into: Gathering) -> None:
         """Sum the requests that finished, by minute and tenant, and those that arrived."""

@@ -19,7 +19,9 @@ from capwatch.record import Floats
 HOUR: Final = 60
 """Minutes that are compared with."""
 SIGMAS: Final = 5.0
-"""Standard deviations of earlier windows that a change must have, beside its size: a window of 5 minutes has twelve."""
+"""Standard deviations of earlier windows that a change must have, beside its size …"""
+UNSURE: Final = 2.0
+"""… and more of few windows, whose deviation is not well known: 1 + this / their number times as many."""
 FEWEST: Final = 4
 """Earlier windows below which nothing is said."""
 NAMED: Final = 0.2
@@ -123,7 +125,9 @@ class Compared:
         known = self.value(earlier)[self.seen(earlier) >= self.fewest]
         known = known[~np.isnan(known)]
         hour, present = past.window(firsts[-1], firsts[0] - firsts[-1]), past.window(firsts[0], self.minutes)
-        if len(known) < FEWEST or abs(after - before) <= SIGMAS * float(known.std(ddof=1)):
+        if len(known) < FEWEST:
+            return None
+        if abs(after - before) <= SIGMAS * (1 + UNSURE / len(known)) * float(known.std(ddof=1)):
             return None
         if not self.changed(present, hour, before, after):
             return None

@@ -16,6 +16,8 @@ from capwatch.record import Floats
 
 GROWN: Final = 1.5
 """Times the hour before, as the alert on the 99th percentile has it."""
+FEWEST: Final = 1000
+"""Answers in ten minutes: of fewer a single long one is a good part of all tokens."""
 
 
 def tail(sums: Sums) -> Floats:
@@ -32,5 +34,5 @@ WATCHER = Compared(
     adds=lambda now, hour: np.asarray(now.rate("output2") - hour.rate("output2")),
     words=lambda value: f"{value:.0f} tokens",
     minutes=10,
-    fewest=300,
+    fewest=FEWEST,
 )
