@@ -9,7 +9,7 @@ import numpy as np
 
 from capwatch import metrics as m
 from capwatch.config.schema import Config
-from capwatch.ledger import Follower, Gathering, Totals
+from capwatch.ledger import Follower, Gathering, Sketch, Table, Totals
 from capwatch.ledger.series import Series, spread
 from capwatch.load.tables import FLOW, POOLS
 from capwatch.minutes.findings import Findings
@@ -25,8 +25,8 @@ LATE_S: Final = 60.0
 class Watches:
     """Metrics of section Drift, beside those of contract 4.4."""
 
-    tables = (MINUTES,)
-    sketches = ()
+    tables: Sequence[Table] = (MINUTES,)
+    sketches: Sequence[Sketch] = ()
     followers: Sequence[Callable[[], Follower]] = (lambda: Findings(shelf()),)
 
     def measure(self, seen: Seen, into: Gathering) -> None:
