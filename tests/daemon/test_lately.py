@@ -13,9 +13,12 @@ import pytest
 from capwatch.config.schema import Config, Slo
 from capwatch.daemon.lately import Lately, present
 from capwatch.daemon.recent import recent
+from capwatch.daemon.shown import Shown
 from capwatch.daemon.slots import still_open
 from capwatch.daemon.spared import Spared
+from capwatch.daemon.status import Board
 from capwatch.keep.history import History
+from capwatch.web.now import History as Told
 from capwatch.web.now import PoolHistory
 from tests.spine import NOW, Spine, request
 
@@ -146,3 +149,19 @@ def test_what_many_ask_for_is_made_once() -> None:
     lasting, fleeting = Spared(make, 1e9), Spared(make, 0.0)
     assert [lasting.value(), lasting.value()] == [0, 0]
     assert [fleeting.value(), fleeting.value()] == [1, 2]
+
+
+def test_a_long_look_at_the_history_holds_up_no_scrape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the history is read, scrapes see the totals as ever: of them it has taken copies."""
+    spine = Spine(Config(state_dir=str(tmp_path)))
+    spine.feed(*list(requests())[-300:])
+    shown = Shown(spine.totals, spine.pipeline.meters)
+    scraped: list[bytes] = []
+
+    def reading(lately: Lately, now: object) -> Told:
+        scraped.append(shown.metrics("text", compressed=False))
+        return Told()
+
+    monkeypatch.setattr(Lately, "history", reading)
+    assert Board(shown, spine.config).history() == Told()
+    assert b"capwatch_requests_total" in scraped[0]

@@ -17,7 +17,7 @@ from tests.end_to_end.faults.daemon import Daemon
 
 from .planting import MARK, SECRETS, planted
 
-PATHS = ("/", "/metrics", "/api/v1/status")
+PATHS = ("/", "/metrics", *(f"/api/v1/{name}" for name in ("status", "drift", "now", "recent", "history")))
 FORMS = ("text/plain", "application/openmetrics-text; version=1.0.0", "application/vnd.google.protobuf")
 OPEN = b'2026-03-03T09:15:02.43Z stdout P {"prompt": "CANARY of an open record", "finished_at": 1772529300, \n'
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from capwatch.web import Commit, Status, api, page
-from capwatch.web.now import Finding
+from capwatch.web.now import Finding, History, Recent
 
 from .talk import NOW, SOURCE, STATUS
 
@@ -167,5 +167,21 @@ def test_keys_are_stable(path: tuple[str | int, ...], keys: str) -> None:
     found = json.loads(api.status(STATUS).body)
     for step in path:
         found = found[step]
+    assert list(found) == keys.split()
+    assert [key for key in found if f"``{key}``" not in (api.__doc__ or "")] == []
+
+
+@pytest.mark.parametrize(
+    ("told", "keys"),
+    [
+        (NOW, "clock findings pools"),
+        (NOW.findings[0], "kind severity text pool todo"),
+        (Recent(), "since until columns rows more"),
+        (History(), "minutes slots minute_s slot_s pools notes problem"),
+    ],
+)
+def test_keys_of_what_the_page_asks_for_are_stable(told: msgspec.Struct, keys: str) -> None:
+    """Other programs may ask for it as well; each key is named in the description of the documents."""
+    found = json.loads(api.document(told).body)
     assert list(found) == keys.split()
     assert [key for key in found if f"``{key}``" not in (api.__doc__ or "")] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 
 from capwatch.exporters.protobuf import PROTOBUF
 from capwatch.exporters.text import OPENMETRICS, PROMETHEUS
+from capwatch.web import files
 
 from .talk import STATUS, Address, Daemon, request, serving
 
@@ -28,6 +30,12 @@ def address() -> Iterator[Address]:
         ("/metrics", PROMETHEUS),
         ("/metrics?collect[]=x", PROMETHEUS),
         ("/api/v1/status", "application/json"),
+        ("/api/v1/drift", "application/json"),
+        ("/api/v1/now", "application/json"),
+        ("/api/v1/recent", "application/json"),
+        ("/api/v1/history", "application/json"),
+        (f"{files.BASE}main.js", "text/javascript; charset=utf-8"),
+        (f"{files.BASE}page.css", "text/css; charset=utf-8"),
         ("/-/healthy", "text/plain; charset=utf-8"),
         ("/-/ready", "text/plain; charset=utf-8"),
     ],
@@ -42,6 +50,7 @@ def test_what_there_is(address: Address, path: str, type_: str) -> None:
     "path",
     [
         *("/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "//", "//metrics", "/metrics/", "/Metrics", "/metrics%00"),
+        *("/page/", files.BASE, f"{files.BASE}page.html", f"{files.BASE}../page.py", "/page/0/main.js", "/main.js"),
         *("/index.html", "/favicon.ico", "/-/reload", "/debug/pprof", "/api/v1", "/" + "a" * 8000, "*"),
     ],
 )
@@ -91,6 +100,19 @@ def test_compression_is_negotiated_and_said(address: Address) -> None:
     plain = address.get("/metrics", accept_encoding="gzip;q=0")
     assert ("content-encoding" in plain.headers, plain.body) == (False, b"text plain\n")
     assert plain.headers["vary"] == "Accept, Accept-Encoding"
+
+
+@pytest.mark.parametrize("path", ["/", f"{files.BASE}main.js"])
+def test_what_people_load_is_compressed_too(address: Address, path: str) -> None:
+    """Page and files come as gzip where that is asked for, and are the same as without."""
+    packed, plain = address.get(path, accept_encoding="gzip"), address.get(path)
+    assert (packed.headers["content-encoding"], packed.headers["vary"]) == ("gzip", "Accept-Encoding")
+    assert gzip.decompress(packed.body) == plain.body
+
+
+def test_files_may_be_kept(address: Address) -> None:
+    """What is named by its content may be kept for a year; it is no answer to anybody's question."""
+    assert address.get(f"{files.BASE}main.js").headers["cache-control"] == "private, max-age=31536000, immutable"
 
 
 @pytest.mark.parametrize("path", ["/", "/metrics", "/nowhere"])
