@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from capwatch.capacity import sizing
 from capwatch.web.now import Finding, PoolNow, Severity
 from capwatch.web.status import Drifts, SourceStatus, Status
 
@@ -91,7 +92,7 @@ def _drift(event: Mapping[str, Any], pool: PoolNow | None) -> Finding:
     todo = [
         _CUT[effect].format(who=", ".join(who)),
         f"Tighten admission for {who[0]}: a budget, lower priority, fewer at a time. Seconds.",
-        _more_replicas(pool),
+        _more_replicas(pool, float(event["cost_after"])),
         "Change the replica: a pool of its own for the long class, other parallelism. Days.",
         accept,
     ]
@@ -127,11 +128,10 @@ def _pool(pool: PoolNow, *, drifting: bool) -> Iterator[Finding]:
             () if drifting else ("Tighten admission: budgets, priorities. Seconds.", _more_replicas(pool))
         )
         yield Finding(kind="wait", severity="bad", text=text, pool=pool.name, todo=todo)
-    elif spare is not None and spare < 0:
+    elif spare is not None and spare < 0 and not drifting:
         missing = f"{-spare:,.0f} replica{'s' if spare < -1 else ''}"
         text = f"Pool {pool.name} misses {missing} for its target of {percent(pool.target)}."
-        todo = () if drifting else (_more_replicas(pool),)
-        yield Finding(kind="headroom", severity="warn", text=text, pool=pool.name, todo=todo)
+        yield Finding(kind="headroom", severity="warn", text=text, pool=pool.name, todo=(_more_replicas(pool),))
     if pool.kv_demand_ratio is not None and pool.kv_demand_ratio > FULL:
         text = f"Pool {pool.name}: running requests may need {percent(pool.kv_demand_ratio)} of its KV cache."
         todo = ("Cut prompts or cap answers. Minutes.", "Fewer requests at a time. Seconds.", _more_replicas(pool))
@@ -140,8 +140,11 @@ def _pool(pool: PoolNow, *, drifting: bool) -> Iterator[Finding]:
         )
 
 
-def _more_replicas(pool: PoolNow | None) -> str:
+def _more_replicas(pool: PoolNow | None, cost: float = 0.0) -> str:
+    """What the present load needs, at least at this cost per request: the last five minutes lag behind a drift."""
     base = None if pool is None else pool.needed.get("base")
+    if pool is not None and base is not None:
+        base = max(base, sizing.needed(pool.rate * cost, 1.0, pool.target))
     if pool is None or base is None or pool.replicas is None:
         return "Add replicas. Minutes and money."
     figures = f"{base:,.0f} needed at {percent(pool.target)}, {pool.replicas:,.0f} there"

@@ -104,7 +104,7 @@ def test_without_the_library_the_lines_are_plain(page: Page, scene: Scene) -> No
     lines = page.ask("[...document.querySelectorAll('#plots polyline')].map((one) => one.points.length)")
     page.call("Network.setBlockedURLs", urls=[])
     assert len(texts(page, "#plots figure")) == 6
-    assert min(lines) > 60
+    assert min(lines) > 5
     assert any("lacks uPlot" in text for text in texts(page, "#plots p"))
 
 
@@ -156,10 +156,12 @@ def test_the_first_tab_leads_past_the_head(page: Page) -> None:
 
 
 def test_the_stretch_of_time_is_chosen_by_keyboard(page: Page) -> None:
-    """Arrows choose between 30 minutes, 6 hours and a day, and the plots follow."""
+    """Arrows choose between 30 minutes, which suit a drift this young, 6 hours and a day."""
     page.ask("document.querySelector('#range input:checked').focus()")
-    page.press("ArrowRight")
-    assert page.ask("document.querySelector('#range input:checked').value") == "86400"
+    chosen = "document.querySelector('#range input:checked').value"
+    young = page.ask(chosen)
+    page.press("ArrowRight", "ArrowRight")
+    assert (young, page.ask(chosen)) == ("1800", "86400")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -10,6 +10,7 @@ const NOW_MS = 5000; // the daemon makes these anew at most every second
 const RECENT_MS = 10000;
 const HISTORY_MS = 30000; // the finest it tells is a minute
 const PATIENCE_MS = 10000;
+const YOUNG_S = 1500; // a drift of so many seconds is a needle on a plot of hours
 
 const $ = (id) => document.getElementById(id);
 const told = { status: null, drift: { active: [], events: [] }, now: null, recent: null, history: null };
@@ -17,6 +18,7 @@ const asked = { recent: 0, history: 0 };
 const plots = new Plots($("plots"));
 const who = new Who($("who"), $("who-note"), $("filter"));
 let chosen = null; // the pool that somebody chose
+let ranged = false; // whether somebody chose the stretch of time
 let failing = null; // since when no answer has come
 
 async function ask(name) {
@@ -74,7 +76,16 @@ function showHistory() {
   const one = told.now === null ? null : pool();
   $("history-problem").hidden = history.problem === null;
   $("history-problem").textContent = history.problem ?? "";
-  if (one !== null) plots.show(history, one, drift, Number(document.querySelector("input[name=range]:checked").value));
+  if (one === null) return;
+  if (!ranged) suit(one);
+  plots.show(history, one, drift, Number(document.querySelector("input[name=range]:checked").value));
+}
+
+/** The stretch that shows a young drift best, until somebody chooses another. */
+function suit(one) {
+  const began = Math.max(0, ...told.drift.active.filter((event) => event.pool === one.name).map((event) => event.started_at));
+  const young = told.now.clock !== null && told.now.clock - began < YOUNG_S;
+  document.querySelector(`input[name=range][value="${young ? 1800 : 21600}"]`).checked = true;
 }
 
 /** The sentence is only touched when it changes: a screen reader says it then. */
@@ -138,7 +149,10 @@ function kept() {
 
 theme(THEMES.includes(kept()) ? kept() : "auto");
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
-$("range").addEventListener("change", showHistory);
+$("range").addEventListener("change", () => {
+  ranged = true;
+  showHistory();
+});
 document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
 (async function keepFresh() {
   if (!document.hidden || told.now === null) await refresh();

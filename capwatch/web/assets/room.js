@@ -18,7 +18,7 @@ export function showTiles(list, pool, history) {
   fill(
     list,
     tile("Requests", `${number(pool.rate)}/s`, "last 5 min"),
-    tile("Work per request", pool.cost === null ? "–" : `${number(pool.cost)} s`, change === null ? "replica-seconds" : `${change >= 0 ? "+" : "−"}${percent(Math.abs(change))} on expected`, change !== null && change > 0.1 ? "warn" : ""),
+    tile("Work per request", pool.cost === null ? "–" : `${number(pool.cost)} s`, change === null ? "replica-seconds" : `5 min: ${change >= 0 ? "+" : "−"}${percent(Math.abs(change))}`, change !== null && change > 0.1 ? "warn" : ""),
     tile("Utilisation", percent(pool.utilisation), `target ${percent(pool.target)}`, above(pool.utilisation, 1) ? "bad" : above(pool.utilisation, pool.target) ? "warn" : ""),
     tile("Headroom", spare === null ? "–" : `${spare > 0 ? "+" : ""}${fixed(spare, 0)}`, pool.replicas === null ? "replicas unknown" : `of ${number(pool.replicas)} replicas`, spare !== null && spare < 0 ? "warn" : ""),
     tile("In flight", known ? number(sum(pool.in_flight)) : "–", pool.expected_wait_s === null ? "" : `wait ${seconds(pool.expected_wait_s)}`, above(pool.expected_wait_s, pool.wait_budget_s) ? "bad" : ""),
