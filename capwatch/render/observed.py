@@ -15,7 +15,7 @@ import numpy as np
 
 from capwatch import metrics as m
 from capwatch.capacity.bursts import quantile
-from capwatch.config.schema import Config, Pool
+from capwatch.config.schema import DEFAULT_POOL, Config, Pool
 from capwatch.errors import CapwatchError, UsageError
 from capwatch.observed.columns import buckets
 from capwatch.observed.columns import quantile as of_buckets
@@ -115,9 +115,9 @@ def choose(pools: Sequence[str], wanted: str | None) -> str:
 
 
 def of_config(config: Config | None, pool: str) -> Mapping[str, Any] | None:
-    """The settings of a pool in a configuration."""
+    """The settings of a pool in a configuration; None of the pool that stands in where none is configured."""
     found = next((one for one in config.pools if one.name == pool), None) if config is not None else None
-    return None if found is None or found.assumed else msgspec.to_builtins(found)
+    return None if found is None or (found.assumed and pool == DEFAULT_POOL) else msgspec.to_builtins(found)
 
 
 def from_requests(told: Requests, config: Config | None, wanted: str | None) -> Observed:

@@ -239,8 +239,11 @@ def main(arguments: list[str]) -> int:
             while not page(port) and process.poll() is None:
                 time.sleep(LOOK_S)
             with prometheus(folder / "data", yaml.safe_dump(document)) as server:
-                watch(server, port, time.time() + 60 * given.minutes, told, process)
-        print(f"\n{given.scenario}, {given.minutes:g} minutes, scraped and evaluated every {EVERY_S} s")
+                began = time.time()
+                with suppress(KeyboardInterrupt):  # what was seen so far is judged all the same
+                    watch(server, port, began + 60 * given.minutes, told, process)
+                minutes = (time.time() - began) / 60
+        print(f"\n{given.scenario}, {minutes:.0f} minutes, scraped and evaluated every {EVERY_S} s")
         found = list(verdicts(given.scenario, told, folder))
     for good, what in found:
         print(f"{'ok' if good else 'NOT':4}{what}")

@@ -142,6 +142,14 @@ def test_what_is_not_known_is_marked(render: Render) -> None:
     assert "goodput" not in yaml.safe_load(test)["vllm_bench_serve"]
 
 
+def test_settings_hold_though_the_rates_are_assumed(render: Render) -> None:
+    """A pool whose rates nobody measured has its slots and windows all the same."""
+    rates = re.compile(r"    (prefill|decode)_tokens_per_second: .*\n")
+    Path("capwatch.yml").write_text(rates.sub("", CONFIG))
+    assert yaml.safe_load(render("limits"))["max_in_flight_per_replica"] == 8
+    assert yaml.safe_load(render("hpa"))["spec"]["metrics"][0]["external"]["target"]["averageValue"] == "600m"
+
+
 REFUSED = {
     "nothing": (2, "SOURCE: is missing"),
     "bare.jsonl": (1, "no request of pool chat tells token counts"),
