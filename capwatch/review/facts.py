@@ -20,6 +20,8 @@ from capwatch.review.week import PoolWeek, Week
 
 STEADY_S: Final = 600
 """Counts of seconds are compared within ten minutes, so that the day's swing is no burst."""
+_ENOUGH: Final = 12
+"""Hours beyond the first of their kind from which ups and downs from day to day are known."""
 _FREE_DAY: Final = 5
 """Saturday."""
 
@@ -174,25 +176,27 @@ def dispersion(counts: Floats) -> float | None:
 def busy(some: Stretch) -> float:
     """Busiest hour of a working or free day over the mean hour, at least 1; its cost, as far as it is no chance.
 
-    The mean of each hour of day is drawn towards the mean of all by as much as its own ups and downs from day to day
-    leave in doubt (DerSimonian and Laird 1986), so that an even load has no busy hour, however noisy it is.
+    The mean of each hour of day is drawn towards the mean of all by as much as its own ups and downs leave in doubt
+    (DerSimonian and Laird 1986): those from day to day, and those of so many requests as came (as if their cost were
+    exponential). So an even load has no busy hour, however noisy it is.
     """
     at, cost = some.hours.by_hour(lambda hours: hours.cost_by_row)
-    if not cost.sum():
+    _, requests = some.hours.by_hour(lambda hours: hours.charged_by_row)
+    mean = float(cost.mean()) if len(cost) else 0.0
+    if mean <= 0:
         return 1.0
     free = (at // DAY + 3) % 7 >= _FREE_DAY  # the epoch was a Thursday
     _, of = np.unique(at % DAY // HOUR + 24 * free, return_inverse=True)
     n = np.bincount(of)
     means = np.bincount(of, cost) / n
+    within = 2 * mean**2 / max(float(requests.mean()), 1.0)
     freedom = len(cost) - len(n)
-    if freedom < 12:
-        return 1.0 if len(cost) < 24 else max(1.0, float(means.max() / cost.mean()))
-    within = float(((cost - means[of]) ** 2).sum()) / freedom
-    if within <= 0:
-        return max(1.0, float(means.max() / cost.mean()))
+    if freedom >= _ENOUGH:
+        within = max(within, float(((cost - means[of]) ** 2).sum()) / freedom)
     weight = n / within
     centre = float((weight * means).sum() / weight.sum())
     excess = float((weight * (means - centre) ** 2).sum()) - (len(n) - 1)
-    between = max(0.0, excess / (weight.sum() - (weight**2).sum() / weight.sum()))
+    spread = float(weight.sum() - (weight**2).sum() / weight.sum())
+    between = max(0.0, excess / spread) if spread > 0 else 0.0
     shrunk = centre + between / (between + 1 / weight) * (means - centre)
-    return max(1.0, float(shrunk.max() / cost.mean()))
+    return max(1.0, float(shrunk.max()) / mean)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from contextlib import closing
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -28,17 +28,41 @@ DEMAND_S: Final = 13 * WEEK
 _PLACE: Final = [axis.name for axis in PARTS].index(POOL.name)
 
 
-def week_of(found: Given, week: IsoWeek, now: float) -> Week:
-    """The week as a source tells it, of before ``now`` (s, epoch).
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A source that can be asked for weeks.
+
+    Attributes:
+        told: what it tells.
+        config: that was given with it.
+        source: what it is, in a few words.
+        quality: what became of its lines, by source and kind; None where it does not tell.
+    """
+
+    told: Told
+    config: Config | None
+    source: str
+    quality: Mapping[str, Mapping[str, float]] | None = None
+
+    def week(self, week: IsoWeek) -> Week:
+        """One week of it."""
+        return replace(gathered(self.told, week, self.config, self.source), quality=self.quality)
+
+
+@contextmanager
+def opened(found: Given, week: IsoWeek, now: float) -> Iterator[Opened]:
+    """A source, of before ``now`` (s, epoch); of ``week`` it tells most.
 
     Raises:
-        CapwatchError: the source cannot be read.
+        CapwatchError: it cannot be read.
     """
     if found.state is not None:
         with closing(Past(found.state)) as past:
-            return gathered(Kept(past), week, found.config, "the history of a state directory")
-    told, _ = logs.replayed(found, week, now)
-    return gathered(told, week, found.config, f"{len(found.logs)} log file{'s' * (len(found.logs) != 1)}")
+            yield Opened(Kept(past), found.config, "the history of a state directory")
+        return
+    told, totals = logs.replayed(found, week, now)
+    words = f"{len(found.logs)} log file{'s' * (len(found.logs) != 1)}"
+    yield Opened(told, found.config, words, None if totals is None else logs.quality(totals))
 
 
 def gathered(past: Told, week: IsoWeek, config: Config | None, source: str) -> Week:

@@ -9,7 +9,9 @@ import msgspec
 
 from capwatch.console.progress import Progress
 from capwatch.keep.past import HOUR
-from capwatch.ledger import Totals
+from capwatch.ledger import SOURCE, Totals
+from capwatch.meters.sources import DROPS, LINES, RECORDS
+from capwatch.metrics import DROP_REASONS
 from capwatch.observed import Given
 from capwatch.replay import replay, told_until
 from capwatch.replay.notes import notes
@@ -44,3 +46,20 @@ def replayed(found: Given, week: IsoWeek, now: float) -> tuple[Replayed, Totals 
 def _keep(kept: Replayed, totals: Totals) -> None:
     kept.keep(totals.closed, totals.closed_names())
     totals.kept(len(totals.closed))
+
+
+def quality(totals: Totals) -> dict[str, dict[str, float]]:
+    """What became of the lines of all logs, by source: read, counted, skipped, dropped by reason, late, no usage."""
+    texts = totals.names.texts(SOURCE.name)
+    found: dict[str, dict[str, float]] = {}
+    for table in (LINES, RECORDS):
+        keys, values = totals.rows(table)
+        for key, row in zip(keys.tolist(), values.tolist(), strict=True):
+            found.setdefault(texts.get(key, "unknown"), {}).update(zip(table.columns, row, strict=True))
+    keys, values = totals.rows(DROPS)
+    sources, reasons = DROPS.unpack(keys)
+    for source, reason, row in zip(sources.tolist(), reasons.tolist(), values.tolist(), strict=True):
+        if row[0]:
+            kind = f"dropped: {DROP_REASONS[reason]}"
+            found.setdefault(texts.get(source, "unknown"), {})[kind] = row[0]
+    return found

@@ -23,7 +23,7 @@ def _parts(document: Document) -> Iterator[str]:
     yield ""
     yield "## Summary"
     yield ""
-    yield from (f"- {_safe(line)}" for line in lines(document))
+    yield from (f"- {safe(line)}" for line in lines(document))
     yield ""
     yield "## Findings"
     yield ""
@@ -38,7 +38,7 @@ def _parts(document: Document) -> Iterator[str]:
         yield f"## {section.title}"
         yield ""
         for text in section.text:
-            yield _safe(text)
+            yield safe(text)
             yield ""
         for table in section.tables:
             yield from _table(table)
@@ -53,32 +53,32 @@ def _parts(document: Document) -> Iterator[str]:
 
 
 def _finding(number: int, one: Finding) -> Iterator[str]:
-    yield f"### {number}. {_safe(one.title)}"
+    yield f"### {number}. {safe(one.title)}"
     yield ""
     yield f"Severity {one.severity}, {one.confidence}."
     yield ""
-    yield from (f"- {_safe(text)}" for text in one.evidence)
+    yield from (f"- {safe(text)}" for text in one.evidence)
     yield ""
     if one.remedies:
         yield "Remedies, in order of speed, reversibility and cost:"
         yield ""
-        yield from (f"{place}. {_safe(text)}" for place, text in enumerate(one.remedies, start=1))
+        yield from (f"{place}. {safe(text)}" for place, text in enumerate(one.remedies, start=1))
         yield ""
 
 
 def _table(table: Table) -> Iterator[str]:
-    yield f"**{_safe(table.title)}**"
+    yield f"**{safe(table.title)}**"
     yield ""
-    yield f"| {' | '.join(map(_safe, table.columns))} |"
+    yield f"| {' | '.join(map(safe, table.columns))} |"
     yield f"|{'---|' * len(table.columns)}"
-    yield from (f"| {' | '.join(map(_safe, row))} |" for row in table.rows)
+    yield from (f"| {' | '.join(map(safe, row))} |" for row in table.rows)
     yield ""
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
     r"""Names come from logs: what Markdown would take for its own is escaped.
 
-    >>> _safe("a|b <c> `d`")
+    >>> safe("a|b <c> `d`")
     'a\\|b &lt;c&gt; \\`d\\`'
     """
     for sign in "\\`|*_[]":

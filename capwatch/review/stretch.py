@@ -27,7 +27,7 @@ RUNNING: Final = ("prefill", "decode")
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Hours of one pool from ``since`` to before ``until`` (s, epoch), with at least one request that tells tokens."""
+    """Hours of one pool from ``since`` to before ``until`` (s, epoch), with a cost per request above 0."""
 
     hours: Hours
     pool: Pool
@@ -148,9 +148,12 @@ class Stretch:
 
 
 def stretch(hours: Hours, pool: Pool, since: float, until: float) -> Stretch | None:
-    """The stretch of hours that begin in it; None where no request of it tells tokens."""
+    """The stretch of hours that begin in it; None where no request of it tells tokens, or all of them are nought."""
     mine = hours.between(since, until)
-    return Stretch(mine, pool, since, until) if len(mine) and mine.charged > 0 else None
+    if not len(mine) or mine.charged <= 0:
+        return None
+    found = Stretch(mine, pool, since, until)
+    return found if found.cost > 0 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from capwatch.errors import CapwatchError, UsageError
 from capwatch.observed import Given
 from capwatch.review import document, extra
 from capwatch.review.calendar import IsoWeek
+from capwatch.review.compare import compared
 from capwatch.review.document import Document
-from capwatch.review.gather import week_of
+from capwatch.review.gather import opened
 from capwatch.review.html import html
 from capwatch.review.markdown import markdown
 from capwatch.review.plots import drawn
@@ -39,14 +40,17 @@ def paths(out: str) -> list[str]:
     return found
 
 
-def review(found: Given, week: IsoWeek, files: Sequence[str], now: float) -> Document:
-    """Review a week as it is known ``now`` (s, epoch), and write it.
+def review(found: Given, week: IsoWeek, files: Sequence[str], now: float, other: IsoWeek | None = None) -> Document:
+    """Review a week as it is known ``now`` (s, epoch), beside another where one is named, and write it.
 
     Raises:
         CapwatchError: the source cannot be read, or a file cannot be written.
     """
     extra.plotting()  # before the long work
-    made = document.of(week_of(found, week, now))
+    with opened(found, week, now) as source:
+        made = document.of(source.week(week))
+        if other is not None:
+            made = compared(made, document.of(source.week(other)))
     in_html, in_markdown, in_json = files
     _write(in_html, html(made, drawn))
     _write(in_json, as_json(document.as_plain(made)) + "\n")

@@ -20,6 +20,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
     """Options of the verb."""
     parser.add_argument("--week", metavar="WEEK", required=True, help="the ISO week, such as 2026-W48")
     parser.add_argument("--out", metavar="FILE", required=True, help="the page to write; .md and .json come beside it")
+    parser.add_argument("--compare", metavar="WEEK", help="also what changed against that week, such as W47")
     source.describe(parser)
 
 
@@ -29,9 +30,10 @@ def run(arguments: argparse.Namespace) -> int:
     from capwatch.review.calendar import week  # noqa: PLC0415
 
     which = week("--week", arguments.week)
+    other = None if arguments.compare is None else week("--compare", arguments.compare, which.year)
     paths = write.paths(arguments.out)
     found = given(arguments, ["state", "logs"], "review reads a history or logs")
-    document = write.review(found, which, paths, time.time())
+    document = write.review(found, which, paths, time.time(), other)
     if document.week.end <= document.week.begin:
         print(f"warning: no request of {which} is told; the review says what is missing", file=sys.stderr)
     print("\n".join(paths))

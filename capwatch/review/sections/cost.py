@@ -110,12 +110,15 @@ def largest(hours: Hours) -> float | None:
 def _row(name: str, one: Facts, told: Mapping[str, Any]) -> list[str]:
     return [
         name, number(told["replica_seconds"] / HOUR),
-        percent(told["prefill_replica_seconds"] / told["replica_seconds"]),
-        percent(told["decode_replica_seconds"] / told["replica_seconds"]),
+        *(percent(_part(told[f"{phase}_replica_seconds"], told["replica_seconds"])) for phase in ("prefill", "decode")),
         f"{number(told['saved_replica_seconds'] / HOUR)} replica-hours", percent(told["prefix_hit_ratio"]),
         percent(told["prefix_hit_ratio_before"]), percent(told["largest_share_at_least"]),
         percent(told["lost_ratio"]), percent(told["refused_ratio"]),
     ]  # fmt: skip
+
+
+def _part(some: float, whole: float) -> float | None:
+    return some / whole if whole else None
 
 
 def shares(hours: Hours, label: str) -> dict[str, float]:
