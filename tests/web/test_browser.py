@@ -85,7 +85,7 @@ def test_the_waterfall_adds_up(page: Page) -> None:
 
 def test_the_plots_are_drawn(page: Page) -> None:
     """Each figure has a canvas with colours in it, and says its newest value in words."""
-    assert texts(page, "figcaption")[0].startswith("Requests per second now 1.")
+    assert texts(page, "figcaption")[0].startswith("Requests per secondnow 1.")
     pixels = page.ask(
         "[...document.querySelectorAll('.plot canvas')].map((canvas) => new Set(new Uint32Array(canvas"
         ".getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size)"

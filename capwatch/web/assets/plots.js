@@ -4,14 +4,15 @@ import { clock, el, fill, number, percent, seconds } from "./words.js";
 
 const PHASES = ["gateway", "retrieval", "tool", "queue", "prefill", "decode", "other"];
 const HEIGHT = 150;
+const EXPECTED = "expected now";
 const sync = "capwatch";
 
 /** What is drawn: title, unit of the axis, and the lines of a pool. */
 const FIGURES = [
   { id: "rate", title: "Requests per second", form: number, minutes: true, zero: true, lines: (h) => [["requests/s", h.rate]] },
   {
-    id: "cost", title: "Work per request (replica-seconds)", form: number, minutes: true, zero: true,
-    lines: (h, pool) => [["work", h.cost], ["expected now", pool.cost_reference === null ? null : h.cost.map(() => pool.cost_reference), "dashed"]],
+    id: "cost", title: "Replica-seconds per request", form: number, minutes: true, zero: true,
+    lines: (h, pool) => [["work", h.cost], [EXPECTED, pool.cost_reference === null ? null : h.cost.map(() => pool.cost_reference), "dashed"]],
   },
   { id: "inflight", title: "Requests in flight, by phase", form: number, zero: true, stacked: true, lines: (h) => PHASES.map((phase) => [phase, h.in_flight[phase]]) },
   { id: "goodput", title: "Good requests (met every target)", form: percent, most: 1, lines: (h) => [["good", h.goodput]] },
@@ -76,7 +77,7 @@ export class Plots {
     this.#clear();
     fill(
       this.#parent,
-      figures.map(({ figure, data }) => el("figure", {}, el("figcaption", {}, figure.title, " ", el("span", { class: "dim now" }, data.label)), sketch(figure, data))),
+      figures.map(({ figure, data }) => el("figure", {}, el("figcaption", {}, el("span", {}, figure.title), el("span", { class: "dim now" }, data.label)), sketch(figure, data))),
       el("p", { class: "dim" }, "Plain lines: this build lacks uPlot, which npm fetches; docs/page.md says how to add it."),
     );
   }
@@ -96,7 +97,7 @@ export class Plots {
         const box = el("div", { class: "plot", role: "img" });
         const now = el("span", { class: "dim now" });
         const one = { box, now, marks: [], columns: [] };
-        one.figure = el("figure", { id: `plot-${figure.id}` }, el("figcaption", {}, figure.title, " ", now), box);
+        one.figure = el("figure", { id: `plot-${figure.id}` }, el("figcaption", {}, el("span", {}, figure.title), now), box);
         one.names = names;
         one.kind = figure;
         this.#drawn.push(one);
@@ -119,9 +120,8 @@ function data(figure, history, told, pool, stretch) {
   const times = Array.from({ length: length - first }, (_, index) => begin + (first + index + 0.5) * step);
   const columns = [times, ...kept.map(([, values]) => values.slice(first))];
   const last = kept.map(([name, values]) => [name, newest(values)]);
-  const label = figure.stacked
-    ? `now ${figure.form(last.reduce((sum, [, value]) => sum + (value ?? 0), 0))}`
-    : `now ${last.filter(([name]) => !name.startsWith("expected")).map(([name, value]) => (last.length > 2 || name.startsWith("p") ? `${name} ${figure.form(value)}` : figure.form(value))).join(", ")}`;
+  const [name, value] = figure.stacked ? ["", last.reduce((sum, [, one]) => sum + (one ?? 0), 0)] : last.findLast(([one]) => one !== EXPECTED);
+  const label = `now ${name.startsWith("p") ? `${name} ` : ""}${figure.form(value)}`;
   return {
     columns,
     tops: figure.stacked ? stacked(columns) : null,
@@ -181,7 +181,7 @@ function options(one) {
     width: box.clientWidth || 300,
     height: HEIGHT,
     legend: { live: true, show: names.length > 1 },
-    cursor: { sync: { key: sync }, points: { show: !kind.stacked }, drag: { x: false, y: false } },
+    cursor: { y: false, sync: { key: sync }, points: { show: !kind.stacked }, drag: { x: false, y: false } },
     scales: { x: { time: true }, y: { range: (_, low, high) => range(kind, low, high) } },
     tzDate: (at) => window.uPlot.tzDate(new Date(at * 1e3), "Etc/UTC"),
     axes: [
@@ -199,7 +199,7 @@ function point(plot, one) {
   const { idx } = plot.cursor;
   const at = idx === null || idx === undefined ? undefined : one.columns[0]?.[idx];
   const single = one.names.length === 1 ? ` ${one.kind.form(one.columns[1]?.[idx] ?? null)}` : "";
-  one.now.textContent = at === undefined ? (one.label ?? "") : `at ${clock(at)} UTC${single}`;
+  one.now.textContent = at === undefined ? (one.label ?? "") : `${clock(at)}${single}`;
 }
 
 /** From 0 where that is a quantity's end; a share up to 1, and no closer than a tenth. */
