@@ -15,8 +15,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from capwatch.drift.history import History
 from capwatch.drift.model import Settings, fit_span, reach
 from capwatch.drift.novice import LEARNING
+from capwatch.drift.rebase import Rebased, shift
 from capwatch.drift.saved import save
 from capwatch.drift.ticks import DAY, TICK_S, Ticks
 from capwatch.keep.bundle import AXES, SIZE, Texts
@@ -25,6 +27,10 @@ from capwatch.keep.past import Past
 
 HISTORY: Final = 28 * DAY
 """Ticks: four weeks, of which the last two matter most."""
+SHOWN: Final = DAY
+"""Ticks of a new mix that are looked at …"""
+ENOUGH: Final = 14 * DAY
+"""… and after so many the time before it is not needed any more."""
 SAME: Final = 1e-4
 """Costs that differ by less were summed with the same rates."""
 LOWEST: Final = 19
@@ -95,20 +101,53 @@ def alarmed(events: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
     return spans + [(begin, np.inf) for begin in open_since.values()]
 
 
+def accepted(events: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Ticks from which on a new mix held that was accepted, in order; those accepted together are one."""
+    since: dict[str, int] = {}
+    found: dict[float, int] = {}
+    for event in events:
+        way = event["direction"]
+        if event["event"] == "raised":
+            since[way] = int(event["started_at"] // TICK_S)
+        elif (begin := since.pop(way, None)) is not None and event.get("note") == "accepted":
+            found[event["at"]] = min(begin, found.get(event["at"], begin))
+    return sorted(found.values())
+
+
+def rebased(history: History, first: int, last: int, changes: Sequence[int], settings: Settings) -> tuple[History, int]:
+    """A history as if all changes had always been, and its first tick; see `capwatch.drift.rebase`.
+
+    What is before a change counts no more when two weeks have come after it, or when it is too little to tell.
+    """
+    for place, begin in enumerate(changes):
+        if not first < begin < last:
+            continue
+        end = min([last, begin + SHOWN, *changes[place + 1 : place + 2]])
+        change = None if last - begin >= ENOUGH else shift(history, first, begin, end, settings)
+        if change is None:
+            first = begin
+        else:
+            history = Rebased(history, change)
+    return history, first
+
+
 def learn(past: Past, job: Mapping[str, Any]) -> dict[str, Any] | None:
     """What the history teaches for a job of `capwatch.drifting.watch.Drifting`; None where it is too short."""
     settings = Settings(**job["settings"])
     told = {(one["at"], one["direction"], one["event"]): one for one in past.events(0.0, np.inf, job["pool"])}
     told |= {(one["at"], one["direction"], one["event"]): one for one in job["events"]}
-    history = Learnable(past, job["pool"], settings, alarmed([told[key] for key in sorted(told)]), job.get("parent", 0))
-    history.add(job["recent"], job["texts"])
-    first, last = history.span
+    events = [told[key] for key in sorted(told)]
+    kept = Learnable(past, job["pool"], settings, alarmed(events), job.get("parent", 0))
+    kept.add(job["recent"], job["texts"])
+    first, last = kept.span
     until = job["until"] or last
-    found = reach(history, max(first, until - HISTORY), min(last, until))
+    first, last = max(first, until - HISTORY), min(last, until)
+    history, first = rebased(kept, first, last, accepted(events), settings)
+    found = reach(history, first, last)
     if found is None:
         return None
     model = fit_span(history, *found, settings)
-    return {"model": save(model), "texts": history.texts.texts, "settings": asdict(settings), "until": until}
+    return {"model": save(model), "texts": kept.texts.texts, "settings": asdict(settings), "until": until}
 
 
 def main() -> None:

@@ -268,5 +268,6 @@ def _share(channel: Channel, hits: Floats, n: Floats, share: Floats) -> Floats:
     hits = np.minimum(hits, usual + CLUSTER_SIGMAS * np.sqrt(usual) + CLUSTER_HITS)
     factor = np.minimum(channel.size, MOST_SHARE / np.maximum(share, 1e-12))
     factor = np.where(factor < LEAST_FACTOR, 1.0, factor)
-    rest = np.log1p(-factor * share) - np.log1p(-np.minimum(share, 1 - 1e-9))
+    # In a silence the last slot that is expected at all has everything; ln 0 would be no evidence but the end of it.
+    rest = np.log1p(-np.minimum(factor * share, 1 - 1e-9)) - np.log1p(-np.minimum(share, 1 - 1e-9))
     return np.asarray(np.where(factor == 1.0, 0.0, hits * np.log(factor) + (n - hits) * rest))

@@ -6,7 +6,7 @@ tick that history keeps; the detector has judged that one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -33,6 +33,8 @@ LOOK: Final = 30
 MOST_CELLS: Final = 512
 """Cells of a tick that are kept apart, the dearest; the rest are `other` of their class. Sites below some fifty
 requests a second never have as many, and no site needs more than 70 kB a tick."""
+ACCEPTED: Final = "accepted"
+"""The note of a drift that ends as the new normal."""
 SUSPICIOUS: Final = 0.5
 """Score from which on nothing new is learnt: what is half an alarm may be the begin of a drift."""
 MOST_NEWS: Final = 128
@@ -101,6 +103,7 @@ class Detecting:
         self._name_model()
         events = self.detector.feed(fresh, until)
         self.until, self._turned = until, True
+        self._forget(events)
         self.recent = Ticks.join([self.recent.between(until - RECALL, until), fresh])
         return Judged(closed, events)
 
@@ -129,11 +132,15 @@ class Detecting:
         What was usual has to be learnt again, see `due`; only the wide rule holds until then.
         """
         events = self.detector.accept()
-        if self.learnt is not None and events:
-            self._begin_anew()
-            self._relearnt = True
+        self._forget(events)
         self._turned = True
         return events
+
+    def _forget(self, events: Sequence[Event]) -> None:
+        """A new mix was accepted: what was learnt is not usual any more."""
+        if self.learnt is not None and any(event.note == ACCEPTED for event in events):
+            self._begin_anew()
+            self._relearnt = True
 
     def _begin_anew(self) -> None:
         """Nothing is learnt any more."""

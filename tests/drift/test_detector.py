@@ -185,3 +185,16 @@ def test_rows_take() -> None:
     """Rows keep their columns together."""
     some: Rows = rows(LATER, 100, 1)
     assert some.take(np.array([3])).prompt[0] == some.prompt[3]
+
+
+def test_a_silence_that_is_watched_blinds_nobody() -> None:
+    """Half a day without a request, ten seconds at a time: no number breaks, and the drift after it is seen."""
+    detector = Detector(SETTINGS, name, model(), begin=LATER // TICK_S)
+    detector.feed(ticks(rows(LATER, HOUR, 51)), (LATER + HOUR) // TICK_S)
+    for hour in range(1, 13):
+        assert detector.feed(Ticks.empty(), (LATER + (hour + 1) * HOUR) // TICK_S) == []
+    begin = LATER + 13 * HOUR
+    detector.feed(ticks(rows(begin, HOUR, 52)), (begin + HOUR) // TICK_S)
+    assert np.isfinite(detector.score)
+    events = detector.feed(ticks(rows(begin + HOUR, 600, 53, prompt=1.8)), (begin + HOUR + 600) // TICK_S)
+    assert [event.direction for event in events] == ["up"]

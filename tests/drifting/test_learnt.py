@@ -147,6 +147,18 @@ def test_what_was_learnt_with_other_settings_is_not_taken() -> None:
     assert [one.detector.learning for one in restarted.drifts.pools.values()] == [True, True]
 
 
+def test_a_week_of_the_new_mix_is_learnt_without_being_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Accepted by itself, it is as unlearnt as when somebody does it."""
+    monkeypatch.setattr("capwatch.drift.active.ACCEPT", 60)
+    spine = fed(learnt(), QUIET, rows(LATER + HOUR / 2, HOUR / 2, 22, newcomer=0.1))
+    assert [(one["event"], one.get("note")) for one in spine.pipeline.drifts.events[:2]] == [
+        ("raised", None),
+        ("cleared", "accepted"),
+    ]
+    assert "chat" in spine.pipeline.drifts.due()
+    assert spine.value("drift_learning", pool="chat") == 1
+
+
 def test_nothing_is_learnt_while_something_is_wrong() -> None:
     """Daily, but not while a drift is active; when it is accepted, at once."""
     spine = fed(learnt(), QUIET, DEARER)
