@@ -332,6 +332,9 @@ SERVICE_CV2 = _capacity(_GAUGE, "capwatch_service_cv2", "pool",
 EXPECTED_WAIT_SECONDS = _capacity(_GAUGE, "capwatch_expected_wait_seconds", "pool",
     "Mean wait that the Allen-Cunneen formula expects from measured rate and variability (1 where they cannot be"
     " measured); too low for bursty arrivals, infinite where the load is more than the replicas can do")
+EXPECTED_WAIT_PEAKED_SECONDS = _capacity(_GAUGE, "capwatch_expected_wait_peaked_seconds", "pool",
+    "Mean wait that Hayward's approximation expects where arrivals come in bursts: the queue of c/z servers and load"
+    " a/z, z = (Ca² + 1)/2; near the truth where the Allen-Cunneen mean is half of it, and that of M/M/c at Ca² 1")
 LATE_SHARE_RATIO = _capacity(_GAUGE, "capwatch_late_share_ratio", "pool source",
     "Share of requests that wait longer than the wait budget: predicted by queue formula, or measured where logs tell"
     " the wait", source=LATE_SOURCES)
@@ -369,6 +372,9 @@ TENANT_FAIRNESS_RATIO = _capacity(_GAUGE, "capwatch_tenant_fairness_ratio", "poo
 USABLE_RPS = _capacity(_GAUGE, "capwatch_usable_rps", "pool routing",
     "Largest request rate that keeps the late share, with a queue for each replica (isolated) or one for all (pooled)",
     routing=ROUTINGS)
+ALLOWED_UTILISATION_RATIO = _capacity(_GAUGE, "capwatch_allowed_utilisation_ratio", "pool routing",
+    "Utilisation at which the late share is just kept, with a queue for each replica (isolated) or one for all"
+    " (pooled); a target_utilisation above it breaks the wait budget", routing=ROUTINGS)
 STAGE_CAPACITY_RPS = _capacity(_GAUGE, "capwatch_stage_capacity_rps", "pool phase",
     "User requests a second that a stage sustains, as configured; the lowest is the next limit")
 LOAD_IMBALANCE_RATIO = _capacity(_GAUGE, "capwatch_load_imbalance_ratio", "pool",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -91,9 +92,12 @@ class Load:
 
     @property
     def tokens_per_minute(self) -> tuple[float, float] | None:
-        """Prompt and output tokens a minute; None where no request tells tokens."""
+        """Prompt and output tokens a minute, NaN for prompts that no request tells; None where it tells neither."""
         prompt, output = (self._told_a_second(name) for name in ("prompt_tokens", "output_tokens"))
-        return None if prompt is None or output is None else (prompt * 60, output * 60)
+        if prompt is None or output is None:
+            return None
+        silent = self.work["requests"] > 0 and not prompt  # no request has a prompt of no tokens
+        return (math.nan if silent else prompt * 60), output * 60
 
     @property
     def tokens(self) -> float | None:

@@ -68,6 +68,15 @@ def usable(load: Load) -> tuple[float, ...] | None:
     return replicas * slots.usable_rate(demand), slots.usable_rate(demand, replicas)
 
 
+def allowed(load: Load) -> tuple[float, ...] | None:
+    """Utilisation at which the late share is just kept, by routing as `usable` has it."""
+    found, rates, replicas = servers(load), usable(load), load.replicas
+    if found is None or rates is None or replicas is None:
+        return None
+    each, service, _ = found
+    return tuple(utilisation(rate, service, each * replicas) for rate in rates)
+
+
 def stages(load: Load) -> Mapping[str, float]:
     """User requests/s that each configured stage sustains, and the model by what its replicas can do at the target."""
     found = {name: stage.capacity_rps for name, stage in load.pool.stages.items()}

@@ -33,6 +33,16 @@ def expected(load: Load) -> float | None:
     return queueing.mean_wait(each * replicas, rate, service, load.stretch)
 
 
+def peaked(load: Load) -> float | None:
+    """Mean wait by Hayward, s, where Ca² is measured; below 1 it is taken as 1, since regular arrivals peak nowhere."""
+    found, replicas = servers(load), load.replicas
+    if found is None or replicas is None or load.arrival_cv2 is None:
+        return None
+    each, service, rate = found
+    peak = queueing.peakedness(max(1.0, load.arrival_cv2))
+    return queueing.hayward_mean_wait(each * replicas, rate, service, peak)
+
+
 def late(load: Load) -> tuple[float, float]:
     """Share of requests that wait longer than the budget: predicted (F19), measured; NaN where not known."""
     found, replicas = servers(load), load.replicas

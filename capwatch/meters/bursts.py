@@ -49,7 +49,7 @@ class Bursts:
             first, tail = _tail(by_second.of(pool), begin, math.floor(until), fresh=not week.knows(pool))
             for row, measure in enumerate(SHOWN):
                 told = week.bursts(pool, tail, first).get(measure)
-                if told is not None:
+                if told is not None and (measure == "arrivals" or told.usual):  # no cost at all is none that is told
                     values[row, :, column] = _columns(told)
         for row, metrics in enumerate(SHOWN.values()):
             for place, metric in enumerate(metrics):

@@ -67,7 +67,7 @@ class Limits:
     def _exhausted(self, load: Load, totals: Totals) -> float | None:
         """Seconds until the quota is used up if the last hour's growth goes on; infinite where it does not grow."""
         limit, used = self._limit(load), load.tokens_per_minute
-        if limit is None or used is None:
+        if limit is None or used is None or math.isnan(sum(used)):
             return None
         now = math.floor(totals.clock / TOKENS.slot_s)
         slots = {slot: sums for slot, sums in totals.slots(TOKENS).items() if slot < now}

@@ -91,10 +91,12 @@ SHOWN: Final[Mapping[m.Metric, Gauge]] = {
     m.ARRIVAL_CV2: lambda load: load.arrival_cv2,
     m.SERVICE_CV2: lambda load: load.service_cv2,
     m.EXPECTED_WAIT_SECONDS: waiting.expected,
+    m.EXPECTED_WAIT_PEAKED_SECONDS: waiting.peaked,
     m.LATE_SHARE_RATIO: waiting.late,
     m.TOKENS_PER_MINUTE: lambda load: load.tokens_per_minute,
     m.RETRY_AMPLIFICATION_RATIO: _amplification,
     m.USABLE_RPS: promises.usable,
+    m.ALLOWED_UTILISATION_RATIO: promises.allowed,
     m.LOAD_IMBALANCE_RATIO: _imbalance,
     m.BACKLOG_TOKENS: waiting.backlog,
 }

@@ -192,6 +192,9 @@ def test_g6_slots(replicas: int, low: float, high: float) -> None:
     usable = gauges(spine, "usable_rps")
     assert usable["isolated"] / replicas == pytest.approx(1.70, rel=0.03)
     assert (usable["pooled"] > 40) == (replicas == 17)
+    allowed = gauges(spine, "allowed_utilisation_ratio")
+    assert allowed["isolated"] == pytest.approx(0.652, rel=0.03)
+    assert 0.88 < allowed["pooled"] < 0.96
 
 
 def test_g9_promises_and_regions() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from capwatch.config.schema import Config, Match, Pool
+from capwatch.config.schema import Config, Match, Pool, Quota
 from capwatch.config.units import stage
 from capwatch.record import EngineSample
 from tests.spine import NOW, Spine, request
@@ -119,6 +119,28 @@ def test_predicted_and_measured_waits_stand_side_by_side() -> None:
     assert expected is not None
     # λ is that of the window: between 85 and 95 % of the servers the formula says 0.2 to 1.4 s
     assert 0.15 < expected < 1.5
+
+
+def test_bursty_arrivals_wait_for_longer() -> None:
+    """Ca² 4 at 80 % of 12 servers: Hayward's mean is near the simulated one, Allen and Cunneen's is far below it."""
+    truth = [float(row["queue_s"]) for seed in range(4) for row in queue(9.6, 4.0, 12, 1.0, seed=seed)]
+    spine = Spine(pool(slots=1))
+    spine.feed(*queue(9.6, 4.0, 12, 1.0, seed=2))
+    mean = sum(truth) / len(truth)
+    peaked, expected = (spine.value(f"expected_wait_{name}seconds", pool="chat") for name in ("peaked_", ""))
+    assert peaked is not None
+    assert expected is not None
+    assert abs(peaked / mean - 1) < abs(expected / mean - 1)
+    assert peaked == pytest.approx(mean, rel=0.4)
+
+
+def test_one_kind_of_tokens_alone() -> None:
+    """Where the log tells output alone, prompts a minute are absent and not 0, as is a quota that counts both."""
+    spine = Spine(Config(pools=pool().pools, quotas={"chat": Quota(1_000_000)}))
+    spine.feed(*(request(started_at=NOW - n, finished_at=NOW - n, output_tokens=60) for n in range(100)))
+    told = {dict(key)["direction"] for key in spine.values("tokens_per_minute", pool="chat")}
+    assert told == {"out"}
+    assert spine.value("quota_headroom_ratio", pool="chat") is None
 
 
 def test_more_than_the_replicas_can_do_waits_for_ever() -> None:

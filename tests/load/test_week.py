@@ -106,6 +106,15 @@ def test_the_page_shows_the_golden_burst() -> None:
     assert spine.value("burst_max_ramp_rps", pool="default") == 360
 
 
+def test_no_cost_is_no_burst_of_it() -> None:
+    """Of a log without tokens the bursts of cost are absent, those of requests are there."""
+    spine = Spine()
+    spine.feed(*(request(finished_at=NOW + second) for second in range(100)))
+    assert [name for name in ("p99_to_median_ratio", "longest_seconds") if spine.values(f"cost_burst_{name}")] == []
+    assert spine.value("cost_burst_max_ramp_replica_seconds") is None
+    assert spine.value("burst_longest_seconds", pool="default") == 0
+
+
 def test_the_page_shows_what_has_left_the_open_seconds() -> None:
     """A second with thirty requests is told for a week, not for the 26 minutes in which its second is open."""
     spine = Spine()
