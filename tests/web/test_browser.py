@@ -10,12 +10,15 @@ from urllib.parse import urlsplit
 
 import bcrypt
 import pytest
+from msgspec.structs import replace
 
 from capwatch.web import Door, files
+from capwatch.web.now import Finding, Now
 
 from .browser import Page, chromium
 from .scene import HOSTILE, Scene, playing
-from .talk import serving
+from .talk import Daemon, serving
+from .test_findings import POOL
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed; Debian package chromium"),
@@ -232,6 +235,30 @@ def test_passwords_are_no_obstacle(browser: Page, tmp_path: Path) -> None:
         browser.open(f"http://ops:secret@127.0.0.1:{address.port}/")
         browser.until(SHOWN)
     assert texts(browser, "#sentence") == ["Nothing has changed."]
+    assert browser.complaints == []
+
+
+class TwoPools(Daemon):
+    """A daemon with two pools, the smaller of which is in trouble."""
+
+    def now(self) -> Now:
+        """Both."""
+        trouble = Finding(kind="wait", severity="bad", text="Pool small waits.", pool="small", todo=("Add replicas.",))
+        return Now(
+            clock=1.0, findings=[trouble], pools=[replace(POOL, name="large"), replace(POOL, name="small", rate=2.0)]
+        )
+
+
+def test_the_pool_in_trouble_is_shown_first(browser: Page) -> None:
+    """Of several pools the page opens on the one that the sentence is about; another is a button away."""
+    pressed = "[...document.querySelectorAll('#pools [aria-pressed=true]')].map((one) => one.textContent)"
+    with serving(TwoPools()) as address:
+        browser.open(f"http://127.0.0.1:{address.port}/")
+        browser.until(SHOWN)
+        first = browser.ask(pressed), texts(browser, ".tile b")[0]
+        browser.ask("document.querySelector('#pools button').focus()")
+        browser.press("Enter")
+        assert [first, (browser.ask(pressed), texts(browser, ".tile b")[0])] == [(["small"], "2/s"), (["large"], "8/s")]
     assert browser.complaints == []
 
 
