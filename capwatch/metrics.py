@@ -390,7 +390,7 @@ CALIBRATION_AGE_SECONDS = _capacity(_GAUGE, "capwatch_calibration_age_seconds", 
     "Time since the pool's token rates were measured, by the clock of events; absent while they are only assumed")
 CALIBRATION_ERROR_RATIO = _capacity(_GAUGE, "capwatch_calibration_error_ratio", "pool",
     "Error of the busy time that the calibration predicts for the requests of the last 5 minutes, with as many at once "
-    "as there were, against the prefill and decode times they told; absent where the log does not tell waiting apart")
+    "as there were, against the prefill and decode times they told; of decode alone where the log tells no waiting")
 CALIBRATION_STALE = _capacity(_GAUGE, "capwatch_calibration_stale", "pool reason",
     "1 while the calibration should be done again: engine, the KV cache has another size than then; profile, mean "
     "prompt or output tokens are over 1.5 times those of then, or under 2/3; absent where that is not known",

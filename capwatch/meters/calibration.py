@@ -14,7 +14,7 @@ from capwatch.ledger import POOL, Gathering, Table, Totals
 from capwatch.ledger.series import Series
 from capwatch.load.pools import Load, loads
 from capwatch.load.shown import by_pool
-from capwatch.record import Floats, zeroed
+from capwatch.record import Floats, Ints, zeroed
 from capwatch.seen import MOST_S, Seen
 from capwatch.sketch import SLICE, SLICES
 
@@ -22,6 +22,12 @@ CHECKED = Table((POOL,), "checked", ("requests", "computed", "output", "seconds"
 """Requests of calibrated pools that tell waiting, prefill and decode: their tokens, and the seconds of the two."""
 RUNNING = Table((POOL,), "running", ("change",), slot_s=1, slots=1560)
 """How many more of them were running than in the second before; of 26 minutes, as long as a residence may be."""
+DECODED = Table((POOL,), "decoded", CHECKED.columns, slot_s=SLICE, slots=SLICES)
+"""The same of those that tell decode alone, and the seconds of it: their prefill has waiting in it."""
+DECODING = Table((POOL,), "decoding", RUNNING.columns, slot_s=RUNNING.slot_s, slots=RUNNING.slots)
+"""As `RUNNING`, of those and from their first token on."""
+FULL: Final = 0.9
+"""Share of the time that prefills take, from which what is left for decoding is not known well."""
 FEWEST: Final = 30
 """Requests below which an error says nothing."""
 FEWEST_LENGTHS: Final = 200
@@ -35,7 +41,7 @@ LONGER: Final = 1.5
 class Calibrated:
     """Contract 4.5, of pools with a `calibration`."""
 
-    tables = (CHECKED, RUNNING)
+    tables = (CHECKED, RUNNING, DECODED, DECODING)
     sketches = ()
     followers = ()
 
@@ -48,29 +54,38 @@ class Calibrated:
         if not self._names:
             return
         batch = seen.batch
-        told = ~np.isnan(batch["queue_s"] + batch["prefill_s"] + batch["decode_s"] + batch["output_tokens"])
+        decoded = ~np.isnan(batch["decode_s"] + batch["output_tokens"]) & seen.timely & ~batch.cache_hit
         pools = np.array([into.names.id(POOL.name, name) for name in self._names])
-        rows = np.flatnonzero(told & seen.timely & ~batch.cache_hit & np.isin(seen.pool, pools))
-        served = batch["prefill_s"][rows] + batch["decode_s"][rows]
+        decoded &= np.isin(seen.pool, pools)
+        whole = decoded & ~np.isnan(batch["queue_s"] + batch["prefill_s"])
+        self._book(seen, into, np.flatnonzero(whole), batch["prefill_s"] + batch["decode_s"], (CHECKED, RUNNING))
+        self._book(seen, into, np.flatnonzero(decoded & ~whole), batch["decode_s"], (DECODED, DECODING))
+
+    @staticmethod
+    def _book(seen: Seen, into: Gathering, rows: Ints, seconds: Floats, tables: tuple[Table, Table]) -> None:
+        batch, checked, running = seen.batch, *tables
+        served = seconds[rows]
         computed = zeroed(batch["prompt_tokens"][rows]) - zeroed(batch["cached_tokens"][rows])
         columns = (np.ones(len(rows)), np.maximum(computed, 0.0), batch["output_tokens"][rows], served)
-        into.add_slots(CHECKED, seen.slot[rows], seen.pool[rows], *columns)
+        into.add_slots(checked, seen.slot[rows], seen.pool[rows], *columns)
         end = seen.event_at[rows]
         for at, sign in ((end - np.minimum(served, MOST_S), 1.0), (end, -1.0)):
             second = np.floor(at)
             # Part of the second is before it: that of the one before is the mean, a second late, and never in future.
             for slot, part in ((second - 1, 1 - (at - second)), (second, at - second)):
-                into.add_slots(RUNNING, slot.astype(np.int64), seen.pool[rows], sign * part)
+                into.add_slots(running, slot.astype(np.int64), seen.pool[rows], sign * part)
 
     def show(self, totals: Totals) -> Iterable[Series]:
         """See `capwatch.seen.Meter`."""
         if not self._names:
             return
         found = [load for load in loads(self._config, totals) if load.pool.measured is not None]
-        keys, sums = totals.window(CHECKED)
+        checked, decoded = totals.window(CHECKED), totals.window(DECODED)
         gauges = {
             m.CALIBRATION_AGE_SECONDS: lambda load: _age(load, totals.clock),
-            m.CALIBRATION_ERROR_RATIO: lambda load: _error(load, sums[keys == load.number].sum(axis=0), totals),
+            m.CALIBRATION_ERROR_RATIO: lambda load: _either(
+                _error(load, _of(checked, load), totals), _decode_error(load, _of(decoded, load), totals)
+            ),
             m.CALIBRATION_STALE: _stale,
         }
         yield from by_pool(found, gauges)
@@ -99,12 +114,37 @@ def _error(load: Load, checked: Floats, totals: Totals) -> float | None:
     return float(predicted / seconds - 1)
 
 
-def _running(number: int, settled: float, totals: Totals) -> tuple[float, float]:
+def _decode_error(load: Load, decoded: Floats, totals: Totals) -> float | None:
+    """The same of decode alone: a token after the first takes a step, in the time that prefills leave."""
+    measured = load.pool.measured
+    requests, computed, output, seconds = decoded.tolist()
+    if measured is None or measured.step is None or measured.sequence is None or requests < FEWEST or not seconds:
+        return None
+    replicas = load.replicas or 1
+    beside = _running(load.number, load.settled, totals, DECODING)[1] / replicas
+    prefilling = computed / measured.prefill / (load.length * replicas)
+    if not beside or prefilling > FULL:
+        return None
+    step = measured.step + measured.sequence * max(1.0, beside)
+    return float((output - requests) * step / (1 - prefilling) / seconds - 1)
+
+
+def _either(first: float | None, second: float | None) -> float | None:
+    return second if first is None else first
+
+
+def _of(window: tuple[Ints, Floats], load: Load) -> Floats:
+    keys, sums = window
+    found: Floats = sums[keys == load.number].sum(axis=0)
+    return found
+
+
+def _running(number: int, settled: float, totals: Totals, table: Table = RUNNING) -> tuple[float, float]:
     """How many ran at once: on average over time, and where one ran; 0 where that is not known.
 
     Whoever runs at a time ends later, so that all changes from then on add up to minus their number.
     """
-    slots = totals.slots(RUNNING)
+    slots = totals.slots(table)
     at = np.array([slot for slot in sorted(slots) if slot > totals.clock - SLICE * SLICES - (totals.clock - settled)])
     if not len(at):
         return 0.0, 0.0

@@ -71,9 +71,23 @@ def test_the_age() -> None:
     assert bare.values("calibration_age_seconds") == {}
 
 
-@pytest.mark.parametrize("missing", ["queue_s", "prefill_s", "output_tokens"])
+@pytest.mark.parametrize("rate", [0.5, 1.0, 1.5])
+@pytest.mark.parametrize(("slower", "expected"), [(1.0, 0.0), (1.5, -0.33)])
+def test_decode_alone_where_waiting_is_not_told(rate: float, slower: float, expected: float) -> None:
+    """Of a gateway that tells first tokens: right rates within 0.1, and steps that take half as long again show."""
+    one = spine()
+    engine = Engine(prefill=ENGINE.prefill, step=ENGINE.step * slower, sequence=ENGINE.sequence * slower)
+    told: list[dict[str, Any]] = []
+    for row in rows(traffic(engine, rate)):
+        row["ttft_s"], row["stream"] = row.pop("queue_s") + row.pop("prefill_s"), True
+        told.append({name: value for name, value in row.items() if name != "decode_s"})
+    one.feed(*told)
+    assert one.value("calibration_error_ratio", pool="chat") == pytest.approx(expected, abs=0.1)
+
+
+@pytest.mark.parametrize("missing", ["decode_s", "output_tokens"])
 def test_what_is_not_told_is_not_judged(missing: str) -> None:
-    """Without waiting, phases or tokens there is no error."""
+    """Without decode or tokens there is no error."""
     one = spine()
     one.feed(*({**row, missing: None} for row in rows(traffic(ENGINE, 0.5))))
     assert one.value("calibration_error_ratio", pool="chat") is None

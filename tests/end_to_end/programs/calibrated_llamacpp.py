@@ -7,8 +7,9 @@ that fill every slot behind contexts like the traffic's; in turns with the traff
 arithmetic and not its server takes the time, and prompts and outputs take about as much work as each other: what takes
 a tenth of the time cannot be known to a tenth. Rates are held against each other per second that the server was really
 computing (its processor time over the time in which it had requests), since a machine with other work on it gives it
-now more, now less. The log gets the times that a container runtime would give it, from its own uptime. Exit 1 where
-they are over a tenth apart.
+now more, now less. What a prompt takes whatever its length, which the calibration tells apart from its rate, is in
+both. The log gets the times that a container runtime would give it, from its own uptime. Exit 1 where they are over a
+tenth apart.
 """
 
 from __future__ import annotations
@@ -203,10 +204,11 @@ def run(out: Path, seconds: float) -> list[Row]:
     config.write_text(CONFIG % pod)
     made = json.loads(printed("calibrate", "--config.file", config, "--json", cwd=out))
     (out / "calibration.json").write_text(json.dumps(made, indent=2))
-    steps, rate = made["step_seconds"], shares.whole(made["rates"]["prefill_tokens_per_second"]["value"])
+    steps, rate, mean = made["step_seconds"], made["rates"]["prefill_tokens_per_second"]["value"], sum(PROMPT) / 2
+    of_mean = shares.whole(mean / (mean / rate + made["first_token_overhead_seconds"]))
     all_slots = shares.whole(SLOTS / (steps["base"] + steps["per_sequence"] * SLOTS))
     return [
-        Row("prefill tokens/s: traffic, alone", rate, median(prefill), CLOSE),
+        Row("prefill tokens/s of a mean prompt: traffic, alone", of_mean, median(prefill), CLOSE),
         Row("decode tokens/s, all slots: traffic, alone", all_slots, median(decode), CLOSE),
         Row("prefill tokens/s alone: slowest, fastest round", min(prefill), max(prefill), None),
         Row("decode tokens/s alone: slowest, fastest round", min(decode), max(decode), None),
