@@ -22,6 +22,15 @@ from .browser import chromium
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PATIENCE_S: Final = 1200.0
+PLAYED: Final = """
+import sys, time
+wall = time.time
+begun = wall()
+time.time = lambda: wall() - begun + begun // 86400 * 86400 + 9 * 3600 + 37 * 60
+from capwatch.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+"""The demo, begun at 09:37 UTC: whoever is paged at 09:40 sees this."""
 LATER_S: Final = 60.0
 """After the alarm, so that the figures of five minutes have seen it, too."""
 
@@ -40,7 +49,7 @@ def main(arguments: list[str]) -> None:
 @contextmanager
 def demo() -> Iterator[str]:
     """The address of a demo that plays."""
-    command = [sys.executable, "-m", "capwatch.cli", "demo", "--port", "0"]
+    command = [sys.executable, "-c", PLAYED, "demo", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         told = (re.search(r"http://\S+/$", line.strip()) for line in process.stdout)

@@ -41,7 +41,13 @@ function waterfall(event) {
   const most = 1.02 * Math.max(before, after, ...steps.flatMap((step) => [step.from, step.to]));
   const places = decimals(Math.max(before, after));
   const row = (label, title, figure, drawn, strong) =>
-    el("tr", { class: strong ? "total" : null }, el("th", { scope: "row", title }, label), el("td", { class: "drawn" }, drawn), el("td", { class: "n" }, figure));
+    el(
+      "tr",
+      { class: strong ? "total" : null },
+      el("th", { scope: "row", title }, label),
+      el("td", { class: "drawn" }, drawn),
+      el("td", { class: "n" }, figure),
+    );
   return el(
     "table",
     { class: "waterfall" },
@@ -49,9 +55,20 @@ function waterfall(event) {
     el(
       "tbody",
       {},
-      row("expected", "by the history of this hour, tenants and classes", fixed(before, places), bar(0, before, most, "before"), true),
+      row(
+        "expected",
+        "by the history of this hour, tenants and classes",
+        fixed(before, places),
+        bar(0, before, most, "before"),
+        true,
+      ),
       steps.map(({ name, from, to }) =>
-        row(EFFECTS[name][0], EFFECTS[name][1], signed(to - from, places), bar(from, to, most, !told(to - from, places) ? "none" : to > from ? "more" : "less")),
+        row(
+          EFFECTS[name][0],
+          EFFECTS[name][1],
+          signed(to - from, places),
+          bar(from, to, most, !told(to - from, places) ? "none" : to > from ? "more" : "less"),
+        ),
       ),
       row("now", "the requests since then", fixed(after, places), bar(0, after, most, "after"), true),
     ),
@@ -80,9 +97,17 @@ function contributions(event) {
             { scope: "row" },
             el("span", { class: "dim" }, `${one.dimension} `),
             one.value,
-            el("span", { class: "dim share" }, ` ${EFFECTS[one.effect]?.[0] ?? one.effect}, ${percent(one.share_before)} → ${percent(one.share_after)} of requests`),
+            el(
+              "span",
+              { class: "dim share" },
+              ` ${EFFECTS[one.effect]?.[0] ?? one.effect}, ${percent(one.share_before)} → ${percent(one.share_after)} of requests`,
+            ),
           ),
-          el("td", { class: "drawn" }, bar(0, Math.abs(one.replica_seconds), most, one.replica_seconds >= 0 ? "more" : "less")),
+          el(
+            "td",
+            { class: "drawn" },
+            bar(0, Math.abs(one.replica_seconds), most, one.replica_seconds >= 0 ? "more" : "less"),
+          ),
           el("td", { class: "n" }, signed(one.replica_seconds, places)),
         ),
       ),
@@ -93,13 +118,22 @@ function contributions(event) {
 /** The last events, newest first. */
 function past(drifts, pool) {
   const present = new Set(drifts.active.map((event) => `${event.pool} ${event.at}`));
-  const mine = drifts.events.filter((event) => event.pool === pool && !present.has(`${event.pool} ${event.at}`)).slice(-5).reverse();
+  const mine = drifts.events
+    .filter((event) => event.pool === pool && !present.has(`${event.pool} ${event.at}`))
+    .slice(-5)
+    .reverse();
   if (!mine.length) return null;
   return el(
     "details",
     {},
     el("summary", {}, `Drifts of the past (${mine.length})`),
-    el("ul", {}, mine.map((event) => el("li", {}, el("span", { class: "dim" }, `${day(event.at)} ${clock(event.at)} `), event.sentence))),
+    el(
+      "ul",
+      {},
+      mine.map((event) =>
+        el("li", {}, el("span", { class: "dim" }, `${day(event.at)} ${clock(event.at)} `), event.sentence),
+      ),
+    ),
   );
 }
 
@@ -128,7 +162,8 @@ export function showDrift(section, drifts, pool) {
 }
 
 function quiet(pool) {
-  if (pool.learning) return "Less than three days of history: what is usual is still being learnt, and only a rise of 25 % over ten minutes would be told.";
+  if (pool.learning)
+    return "Less than three days of history: what is usual is still being learnt, and only a rise of 25 % over ten minutes would be told.";
   if (pool.cost === null) return "No request tells its tokens, so there is no cost to watch.";
   if (pool.cost_reference === null) return "Not looked at yet.";
   const places = decimals(pool.cost);

@@ -23,7 +23,10 @@ let failing = null; // since when no answer has come
 
 async function ask(name) {
   // The origin, since an address with a name and password in it is none that a script may ask.
-  const answer = await fetch(`${location.origin}/api/v1/${name}`, { signal: AbortSignal.timeout(PATIENCE_MS), cache: "no-store" });
+  const answer = await fetch(`${location.origin}/api/v1/${name}`, {
+    signal: AbortSignal.timeout(PATIENCE_MS),
+    cache: "no-store",
+  });
   if (!answer.ok) throw new Error(`${answer.status}`);
   told[name] = await answer.json();
 }
@@ -83,7 +86,10 @@ function showHistory() {
 
 /** The stretch that shows a young drift best, until somebody chooses another. */
 function suit(one) {
-  const began = Math.max(0, ...told.drift.active.filter((event) => event.pool === one.name).map((event) => event.started_at));
+  const began = Math.max(
+    0,
+    ...told.drift.active.filter((event) => event.pool === one.name).map((event) => event.started_at),
+  );
   const young = told.now.clock !== null && told.now.clock - began < YOUNG_S;
   document.querySelector(`input[name=range][value="${young ? 1800 : 21600}"]`).checked = true;
 }
@@ -96,7 +102,17 @@ function say(first, others) {
   if ($("sentence").textContent !== text) $("sentence").textContent = text;
   const steps = first.todo.map((step) => el("li", {}, sentence(step)));
   fill($("todo"), steps.length ? [el("h2", {}, "What to do first"), el("ol", {}, steps)] : []);
-  fill($("others"), others.map((one) => el("li", { class: one.severity }, together(one.text), one.todo.length ? el("span", { class: "dim" }, " ", sentence(one.todo[0])) : null)));
+  fill(
+    $("others"),
+    others.map((one) =>
+      el(
+        "li",
+        { class: one.severity },
+        together(one.text),
+        one.todo.length ? el("span", { class: "dim" }, " ", sentence(one.todo[0])) : null,
+      ),
+    ),
+  );
   const sign = { bad: "● ", warn: "▲ " }[first.severity] ?? "";
   document.title = `${sign}${first.kind === "quiet" ? "" : `${first.text.slice(0, 60)} – `}capwatch`;
 }
@@ -108,7 +124,23 @@ function showPools(one) {
   const names = pools.map((pool) => pool.name).join("\n");
   if (parent.dataset.names !== names) {
     parent.dataset.names = names;
-    fill(parent, pools.map(({ name }) => el("button", { type: "button", "data-pool": name, onclick: () => { chosen = name; show(); } }, name)));
+    fill(
+      parent,
+      pools.map(({ name }) =>
+        el(
+          "button",
+          {
+            type: "button",
+            "data-pool": name,
+            onclick: () => {
+              chosen = name;
+              show();
+            },
+          },
+          name,
+        ),
+      ),
+    );
   }
   for (const button of parent.children) button.setAttribute("aria-pressed", String(button.dataset.pool === one?.name));
 }
@@ -118,7 +150,8 @@ function age() {
   const line = $("age");
   line.classList.toggle("bad", failing !== null);
   document.documentElement.classList.toggle("stale", failing !== null);
-  if (failing !== null) line.textContent = `capwatch has not answered for ${span((Date.now() - failing) / 1000 + NOW_MS / 1000)}: what is shown is old`;
+  if (failing !== null)
+    line.textContent = `capwatch has not answered for ${span((Date.now() - failing) / 1000 + NOW_MS / 1000)}: what is shown is old`;
   else if (committed !== null) line.textContent = `as of ${clock(committed, true)} UTC`;
 }
 
@@ -132,7 +165,11 @@ function theme(name) {
   button.textContent = `Colours: ${name}`;
   button.onclick = () => {
     const next = THEMES[(THEMES.indexOf(name) + 1) % THEMES.length];
-    try { localStorage.setItem("theme", next); } catch { /* a browser may keep nothing */ }
+    try {
+      localStorage.setItem("theme", next);
+    } catch {
+      /* a browser may keep nothing */
+    }
     theme(next);
     recolour();
   };
@@ -144,7 +181,11 @@ function recolour() {
 }
 
 function kept() {
-  try { return localStorage.getItem("theme"); } catch { return null; }
+  try {
+    return localStorage.getItem("theme");
+  } catch {
+    return null;
+  }
 }
 
 theme(THEMES.includes(kept()) ? kept() : "auto");
@@ -153,7 +194,9 @@ $("range").addEventListener("change", () => {
   ranged = true;
   showHistory();
 });
-document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) refresh();
+});
 (async function keepFresh() {
   if (!document.hidden || told.now === null) await refresh();
   setTimeout(keepFresh, NOW_MS);

@@ -1,27 +1,10 @@
 // Plots over time, drawn by uPlot: one axis of time for all, and a cursor that is in all of them at once.
 
-import { clock, el, fill, number, percent, seconds } from "./words.js";
+import { data, FIGURES, newest, range } from "./figures.js";
+import { clock, el, fill } from "./words.js";
 
-const PHASES = ["gateway", "retrieval", "tool", "queue", "prefill", "decode", "other"];
 const HEIGHT = 150;
-const EXPECTED = "expected now";
 const sync = "capwatch";
-
-/** What is drawn: title, unit of the axis, and the lines of a pool. */
-const FIGURES = [
-  { id: "rate", title: "Requests per second", form: number, minutes: true, zero: true, lines: (h) => [["requests/s", h.rate]] },
-  {
-    id: "cost", title: "Replica-seconds per request", form: number, minutes: true, zero: true,
-    lines: (h, pool) => [["work", h.cost], [EXPECTED, pool.cost_reference === null ? null : h.cost.map(() => pool.cost_reference), "dashed"]],
-  },
-  { id: "inflight", title: "Requests in flight, by phase", form: number, zero: true, stacked: true, lines: (h) => PHASES.map((phase) => [phase, h.in_flight[phase]]) },
-  { id: "goodput", title: "Good requests (met every target)", form: percent, most: 1, lines: (h) => [["good", h.goodput]] },
-  { id: "ttft", title: "Time to first token", form: seconds, zero: true, lines: (h) => [["p50", h.ttft_p50], ["p95", h.ttft_p95]] },
-  { id: "kv", title: "KV memory that may be needed", form: percent, zero: true, lines: (h) => [["demand", h.kv_demand]] },
-];
-
-const known = (list) => list !== null && list !== undefined && list.some((value) => value !== null);
-const newest = (list) => list?.findLast((value) => value !== null);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 /** All figures of one pool. */
@@ -32,7 +15,9 @@ export class Plots {
 
   constructor(parent) {
     this.#parent = parent;
-    new ResizeObserver(() => this.#drawn.forEach(({ plot, box }) => plot.setSize({ width: box.clientWidth, height: HEIGHT }))).observe(parent);
+    new ResizeObserver(() =>
+      this.#drawn.forEach(({ plot, box }) => plot.setSize({ width: box.clientWidth, height: HEIGHT })),
+    ).observe(parent);
   }
 
   /** Draw anew in other colours. */
@@ -43,7 +28,10 @@ export class Plots {
   show(history, pool, drifts, stretch) {
     const told = history.pools[pool.name];
     const marks = this.#marks(history, pool, drifts);
-    const figures = FIGURES.map((figure) => ({ figure, data: told ? data(figure, history, told, pool, stretch) : null })).filter((one) => one.data !== null);
+    const figures = FIGURES.map((figure) => ({
+      figure,
+      data: told ? data(figure, history, told, pool, stretch) : null,
+    })).filter((one) => one.data !== null);
     const key = JSON.stringify([pool.name, figures.map(({ figure, data: { names } }) => [figure.id, names])]);
     if (!figures.length) return this.#nothing();
     if (!window.uPlot) return this.#plain(figures);
@@ -62,14 +50,21 @@ export class Plots {
 
   /** When the active drift began, and what somebody noted. */
   #marks(history, pool, drifts) {
-    const began = drifts.active.filter((event) => event.pool === pool.name).map((event) => ({ at: event.started_at, text: "change", kind: "bad" }));
-    const notes = history.notes.filter((note) => note.pool === null || note.pool === pool.name).map((note) => ({ at: note.at, text: note.text, kind: "note" }));
+    const began = drifts.active
+      .filter((event) => event.pool === pool.name)
+      .map((event) => ({ at: event.started_at, text: "change", kind: "bad" }));
+    const notes = history.notes
+      .filter((note) => note.pool === null || note.pool === pool.name)
+      .map((note) => ({ at: note.at, text: note.text, kind: "note" }));
     return [...began, ...notes];
   }
 
   #nothing() {
     this.#clear();
-    fill(this.#parent, el("p", { class: "dim" }, "Nothing to draw yet: the first plot comes a minute after the first requests."));
+    fill(
+      this.#parent,
+      el("p", { class: "dim" }, "Nothing to draw yet: the first plot comes a minute after the first requests."),
+    );
   }
 
   /** Without the library: bare lines, no cursor and no marks. */
@@ -77,8 +72,19 @@ export class Plots {
     this.#clear();
     fill(
       this.#parent,
-      figures.map(({ figure, data }) => el("figure", {}, el("figcaption", {}, el("span", {}, figure.title), el("span", { class: "dim now" }, data.label)), sketch(figure, data))),
-      el("p", { class: "dim" }, "Plain lines: this build lacks uPlot, which npm fetches; docs/page.md says how to add it."),
+      figures.map(({ figure, data }) =>
+        el(
+          "figure",
+          {},
+          el("figcaption", {}, el("span", {}, figure.title), el("span", { class: "dim now" }, data.label)),
+          sketch(figure, data),
+        ),
+      ),
+      el(
+        "p",
+        { class: "dim" },
+        "Plain lines: this build lacks uPlot, which npm fetches; docs/page.md says how to add it.",
+      ),
     );
   }
 
@@ -97,50 +103,21 @@ export class Plots {
         const box = el("div", { class: "plot", role: "img" });
         const now = el("span", { class: "dim now" });
         const one = { box, now, marks: [], columns: [] };
-        one.figure = el("figure", { id: `plot-${figure.id}` }, el("figcaption", {}, el("span", {}, figure.title), now), box);
+        one.figure = el(
+          "figure",
+          { id: `plot-${figure.id}` },
+          el("figcaption", {}, el("span", {}, figure.title), now),
+          box,
+        );
         one.names = names;
         one.kind = figure;
         this.#drawn.push(one);
         return one.figure;
       }),
     );
-    for (const one of this.#drawn) one.plot = new window.uPlot(options(one), one.names.map(() => []).concat([[]]), one.box);
+    for (const one of this.#drawn)
+      one.plot = new window.uPlot(options(one), one.names.map(() => []).concat([[]]), one.box);
   }
-}
-
-/** The columns of a figure, cut to the stretch; null where nothing of it is known. */
-function data(figure, history, told, pool, stretch) {
-  const lines = figure.lines(told, pool).filter(([, values]) => known(values));
-  if (!lines.length || (figure.id === "cost" && lines[0][0] !== "work")) return null;
-  const [begin, step] = figure.minutes ? [history.minutes, history.minute_s] : [history.slots, history.slot_s];
-  const length = Math.max(...lines.map(([, values]) => values.length));
-  const end = Math.max(history.minutes + history.minute_s * told.rate.length, history.slots + history.slot_s * told.goodput.length - history.slot_s);
-  const kept = figure.stacked ? lines.filter(([, values]) => values.some((value) => value > 0)) : lines;
-  const first = Math.max(0, Math.floor((end - stretch - begin) / step) - 1);
-  const times = Array.from({ length: length - first }, (_, index) => begin + (first + index + 0.5) * step);
-  const columns = [times, ...kept.map(([, values]) => values.slice(first))];
-  const last = kept.map(([name, values]) => [name, newest(values)]);
-  const [name, value] = figure.stacked ? ["", last.reduce((sum, [, one]) => sum + (one ?? 0), 0)] : last.findLast(([one]) => one !== EXPECTED);
-  const label = `now ${name.startsWith("p") ? `${name} ` : ""}${figure.form(value)}`;
-  return {
-    columns,
-    tops: figure.stacked ? stacked(columns) : null,
-    names: kept.map(([name, , style]) => [name, style ?? ""]),
-    label,
-    ends: [end - stretch, end],
-  };
-}
-
-/** Columns that stand on each other, the last one on top. */
-function stacked([times, ...columns]) {
-  const tops = [];
-  let below = times.map(() => 0);
-  for (const column of columns) {
-    below = column.map((value, index) => (value === null ? below[index] : below[index] + value));
-    tops.push(column.every((value) => value === null) ? column : below);
-  }
-  const gaps = times.map((_, index) => columns.every((column) => column[index] === null));
-  return [times, ...tops.map((top) => top.map((value, index) => (gaps[index] ? null : value)))];
 }
 
 /** The lines of a figure without scales; its ends in words. */
@@ -148,10 +125,14 @@ function sketch(figure, { columns, tops, names, ends, label }) {
   const [times, ...lines] = tops ?? columns;
   const values = lines.flat().filter((value) => value !== null);
   const [low, high] = range(figure, Math.min(...values), Math.max(...values));
-  const place = (value, index) => `${((times[index] - ends[0]) / (ends[1] - ends[0])) * 300},${100 - ((value - low) / (high - low)) * 100}`;
+  const place = (value, index) =>
+    `${((times[index] - ends[0]) / (ends[1] - ends[0])) * 300},${100 - ((value - low) / (high - low)) * 100}`;
   const drawn = lines.map((line, index) =>
     el("svg:polyline", {
-      points: line.map((value, at) => (value === null || times[at] < ends[0] ? null : place(value, at))).filter((point) => point !== null).join(" "),
+      points: line
+        .map((value, at) => (value === null || times[at] < ends[0] ? null : place(value, at)))
+        .filter((point) => point !== null)
+        .join(" "),
       class: figure.stacked ? `phase-${names[index][0]}` : `line-${index + 1}`,
       "vector-effect": "non-scaling-stroke",
     }),
@@ -159,14 +140,27 @@ function sketch(figure, { columns, tops, names, ends, label }) {
   return el(
     "div",
     { class: "plot", role: "img", "aria-label": `${figure.title}: ${label}` },
-    el("svg:svg", { viewBox: "0 0 300 100", preserveAspectRatio: "none", class: "sketch", "aria-hidden": "true" }, drawn),
-    el("p", { class: "dim ends" }, `${clock(ends[0])} to ${clock(ends[1])} UTC, ${figure.form(low)} to ${figure.form(high)}`),
+    el(
+      "svg:svg",
+      { viewBox: "0 0 300 100", preserveAspectRatio: "none", class: "sketch", "aria-hidden": "true" },
+      drawn,
+    ),
+    el(
+      "p",
+      { class: "dim ends" },
+      `${clock(ends[0])} to ${clock(ends[1])} UTC, ${figure.form(low)} to ${figure.form(high)}`,
+    ),
   );
 }
 
 function options(one) {
   const { kind, names, box } = one;
-  const axis = { stroke: colour("dim"), grid: { stroke: colour("grid"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
+  const axis = {
+    stroke: colour("dim"),
+    grid: { stroke: colour("grid"), width: 1 },
+    ticks: { show: false },
+    font: "12px system-ui, sans-serif",
+  };
   const drawn = (name, place) => (kind.stacked ? `phase-${name}` : place ? "line-2" : "line-1");
   const series = names.map(([name, style], place) => ({
     label: name,
@@ -175,7 +169,8 @@ function options(one) {
     width: kind.stacked ? 0 : 2,
     dash: style === "dashed" ? [5, 5] : undefined,
     points: { show: false },
-    value: (_, value, series, index) => kind.form((index === null ? newest(one.columns[series]) : one.columns[series]?.[index]) ?? null),
+    value: (_, value, series, index) =>
+      kind.form((index === null ? newest(one.columns[series]) : one.columns[series]?.[index]) ?? null),
   }));
   return {
     width: box.clientWidth || 300,
@@ -202,13 +197,6 @@ function point(plot, one) {
   one.now.textContent = at === undefined ? (one.label ?? "") : `${clock(at)}${single}`;
 }
 
-/** From 0 where that is a quantity's end; a share up to 1, and no closer than a tenth. */
-function range(kind, low, high) {
-  if (low === null || high === null) return [0, 1];
-  if (kind.most) return [Math.min(0.9, Math.floor(low * 20) / 20), kind.most];
-  return [kind.zero ? 0 : low, high * 1.2 || 1];
-}
-
 /** Lines through the plot at moments that matter. */
 function mark(plot, marks, figure) {
   const { ctx, bbox } = plot;
@@ -227,7 +215,11 @@ function mark(plot, marks, figure) {
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
     const right = x > bbox.left + 0.7 * bbox.width;
     ctx.textAlign = right ? "right" : "left";
-    ctx.fillText(text.length > 40 ? `${text.slice(0, 39)}…` : text, x + (right ? -4 : 4) * ratio, bbox.top + (figure.most ? bbox.height - 4 * ratio : 10 * ratio));
+    ctx.fillText(
+      text.length > 40 ? `${text.slice(0, 39)}…` : text,
+      x + (right ? -4 : 4) * ratio,
+      bbox.top + (figure.most ? bbox.height - 4 * ratio : 10 * ratio),
+    );
     ctx.restore();
   }
 }

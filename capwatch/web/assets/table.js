@@ -50,8 +50,17 @@ export class Who {
   constructor(table, note, filter) {
     this.#table = table;
     this.#note = note;
-    const head = el("tr", {}, Object.entries(COLUMNS).map(([key, [label, form]]) => this.#head(key, label, form)));
-    fill(table, el("caption", { class: "unseen" }, "Percentiles by tenant and route"), el("thead", {}, head), this.#body);
+    const head = el(
+      "tr",
+      {},
+      Object.entries(COLUMNS).map(([key, [label, form]]) => this.#head(key, label, form)),
+    );
+    fill(
+      table,
+      el("caption", { class: "unseen" }, "Percentiles by tenant and route"),
+      el("thead", {}, head),
+      this.#body,
+    );
     filter.addEventListener("input", () => {
       this.#words = filter.value.trim().toLowerCase();
       this.draw();
@@ -101,7 +110,8 @@ export class Who {
       ),
     );
     const parts = [`${found.length} of ${mine.length} rows`];
-    if (since !== null && since !== undefined) parts.push(`requests that finished in the last ${Math.round((until - since) / 60)} min`);
+    if (since !== null && since !== undefined)
+      parts.push(`requests that finished in the last ${Math.round((until - since) / 60)} min`);
     if (found.length > MOST) parts.push(`the first ${MOST} are shown`);
     if (more) parts.push(`${more} cheaper rows are left out`);
     const text = mine.length ? `${parts.join(" · ")}.` : "No request has finished in the last minutes.";

@@ -45,14 +45,23 @@ export function seconds(value) {
 
 /** A length of time, coarsely. */
 export function span(value) {
-  for (const [size, unit] of [[86400, "d"], [3600, "h"], [60, "min"]])
+  for (const [size, unit] of [
+    [86400, "d"],
+    [3600, "h"],
+    [60, "min"],
+  ])
     if (value >= 1.5 * size) return `${number(value / size, value < 10 * size ? 2 : 3)}${SPACE}${unit}`;
   return `${number(value, value < 10 ? 2 : 3)}${SPACE}s`;
 }
 
 /** Bytes. */
 export function bytes(value) {
-  for (const [size, unit] of [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]])
+  for (const [size, unit] of [
+    [2 ** 40, "TiB"],
+    [2 ** 30, "GiB"],
+    [2 ** 20, "MiB"],
+    [2 ** 10, "KiB"],
+  ])
     if (value >= size) return `${number(value / size, 3)}${SPACE}${unit}`;
   return `${number(value, 3)}${SPACE}B`;
 }
@@ -83,7 +92,9 @@ export const together = (text) => text.replace(/(\d) %/g, `$1${SPACE}%`);
 
 /** A sentence, what stands between backticks as code. */
 export function sentence(text) {
-  return together(text).split("`").map((part, place) => (place % 2 ? el("code", {}, part) : part));
+  return together(text)
+    .split("`")
+    .map((part, place) => (place % 2 ? el("code", {}, part) : part));
 }
 
 /** Put children in the place of what is there. */
