@@ -71,6 +71,7 @@ class Page:
 
     def open(self, url: str) -> None:
         """Go to an address and wait until its document is there."""
+        self.call("Page.navigate", url="about:blank")  # or the page before would still ask, and complain of no answer
         self.requests.clear()
         self.complaints.clear()
         self.call("Page.navigate", url=url)
