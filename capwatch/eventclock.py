@@ -42,7 +42,7 @@ class EventClock:
     told_at: float = 0.0
     """The wall clock when records last moved it, or when it last ran on by itself."""
     heard_at: float = 0.0
-    """The newest thing that an engine told."""
+    """The newest thing that an engine told, or a row of a request that goes on."""
     newest: dict[int, float] = field(default_factory=dict)
     """The newest event of each source, by its number."""
 
@@ -72,11 +72,14 @@ class EventClock:
         return self.newest.get(source)
 
     def run_on(self, now: float) -> bool:
-        """Go on with the wall clock while the logs are silent, and with what engines tell; whether time has passed.
+        """Go on with the wall clock while the logs are silent, and with what is told of now; whether time has passed.
 
         After a restart it goes on from where it was: what was written meanwhile is read first, and is not late.
         """
-        self.at = max(self.at, min(self.heard_at, now + AHEAD_S))
+        heard = min(self.heard_at, now + AHEAD_S)
+        if heard > self.at:
+            self.at, self.told_at = heard, now
+            return True
         if self.at and not self.told_at:
             self.told_at = now
         if not self.told_at or now <= self.told_at:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -15,6 +15,8 @@ from capwatch.dialect import Decoded
 from capwatch.dialect.vocabulary import replica_name
 from capwatch.joins import Joins
 from capwatch.origin import Origin
+from capwatch.record import Batch, Ints
+from capwatch.waits import Waits
 from capwatch.watching import Watching
 
 
@@ -42,14 +44,19 @@ class Memory:
     watching: Watching
     cards: Cards
     starts: ColdStarts
+    waits: Waits
     joins: Joins = field(default_factory=Joins)
     attempts: Attempts = field(default_factory=Attempts)
 
-    def take(self, origin: Origin, decoded: Decoded) -> None:
-        """Remember what lines tell beside requests: how far engines have started, and deploys."""
+    def take(self, origin: Origin, decoded: Decoded, pools_of: Callable[[Origin, Batch], Ints]) -> None:
+        """Remember what lines tell beside requests that are over: starts of engines, deploys, requests that go on."""
         for _, reached in decoded.reached:
             self.starts.hear(origin.pool or DEFAULT_POOL, replica_name(origin.engine, None), reached)
         self.watching.drifts.marks.add(note for _, note in decoded.notes)
+        if decoded.going:
+            going = [one for _, one in decoded.going]
+            self.waits.hear(going, pools_of(origin, Batch.of([one.request for one in going])))
+        self.waits.end(decoded.batch)
 
     def _parts(self) -> dict[str, Part]:
         return {
@@ -59,6 +66,7 @@ class Memory:
             "watching": self.watching,
             "cards": self.cards,
             "starts": self.starts,
+            "waits": self.waits,
         }
 
     def news(self) -> Mapping[str, object]:
@@ -86,6 +94,12 @@ class Memory:
         self.watching.inherit(other.watching)
         self.cards.inherit(other.cards)
         self.starts.inherit(other.starts)
+        self.waits.inherit(other.waits)
+
+    def turn(self, clock: float) -> None:
+        """Judge what is over at this event time (s, epoch), before it is frozen."""
+        self.watching.drifts.turn(clock)
+        self.waits.turn(clock)
 
     def expire(self, clock: float) -> None:
         """Forget what is over at this event time (s, epoch); ids go by themselves."""

@@ -230,7 +230,8 @@ DEPARTURES = _inflight(_COUNTER, "capwatch_departures_total", "pool",
     "Requests that finished, whatever their outcome", unit="requests")
 QUEUE_SECONDS = _inflight(_SUMMARY, "capwatch_queue_seconds", "pool class", _QUEUE)
 OLDEST_WAITING_SECONDS = _inflight(_GAUGE, "capwatch_oldest_waiting_seconds", "pool",
-    "Age of the oldest request without a first token, where a log shows arrivals before first tokens")
+    "Age of the oldest request without a first token; only where a log tells of requests while they go on (Envoy's"
+    " start and periodic rows), withdrawn 15 minutes after the last such row")
 
 _engines = _Section("Engines")
 
@@ -488,7 +489,7 @@ CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
 )
 """Every metric by its full name, in the order of the contract."""
 
-NOT_YET: Final = frozenset({OLDEST_WAITING_SECONDS})
+NOT_YET: Final[frozenset[Metric]] = frozenset()
 """Metrics whose names are promised, and that nothing measures yet."""
 
 

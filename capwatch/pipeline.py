@@ -32,6 +32,7 @@ from capwatch.meters.visits import VISITS
 from capwatch.origin import Origin
 from capwatch.record import Batch, Bools, Floats, Ints, zeroed
 from capwatch.seen import Groups, Meter, Seen
+from capwatch.waits import Waits
 from capwatch.watching import Watching
 
 
@@ -52,7 +53,6 @@ class Pipeline:
         self._time = EventClock()
         self._config = config
         self._classifier = Classifier(config)
-        hashed = config.privacy.tenant == "hash"
         bounds = sum(bound is not None for one in config.slo for bound in (one.ttft, one.tpot, one.e2e))
         self._labels = Labels(
             config.limits,
@@ -60,7 +60,7 @@ class Pipeline:
             own=own(len(config.sources), len(self._classifier.pools), len(self._classifier.classes), bounds),
             bounds=bounds,
             secret=secret,
-            hash_tenants=hashed,
+            hash_tenants=config.privacy.tenant == "hash",
         )
         self._kept = kept
         self._into = Gathering(self.names, natives=kept)
@@ -69,7 +69,7 @@ class Pipeline:
         ids = SeenIds(config.dedupe.window, None if kept else hash)
         self.cards = Cards(self._into, config.pools)
         watching = Watching(config, pools, self._into, self.engines.live)
-        self._memory = Memory(ids, watching, self.cards, ColdStarts(self._into))
+        self._memory = Memory(ids, watching, self.cards, ColdStarts(self._into), Waits(self._into, self._time))
         self.secret = secret
         self.pending = 0  # lines taken since the last freeze
         self.watches = True  # whether detectors and budgets see requests; not those of a past that is made up
@@ -107,7 +107,7 @@ class Pipeline:
         lost = _lines_lost(decoded, repeated)
         self.pending += decoded.read
         self.engines.take(origin, decoded)
-        self._memory.take(origin, decoded)
+        self._memory.take(origin, decoded, self._pools_of)
         counts = (decoded.read, decoded.counted - lost, decoded.skipped + lost)
         sources.lines(self._into, source, counts, decoded.dropped)
         self._note(source, decoded, now)
@@ -172,7 +172,7 @@ class Pipeline:
     def freeze(self) -> Delta:
         """The increments since the last call."""
         self.pending = 0
-        self.drifts.turn(self.clock)
+        self._memory.turn(self.clock)
         return self._into.freeze(self.clock)
 
     def inherit(self, other: Pipeline) -> None:
@@ -233,6 +233,11 @@ class Pipeline:
         for table, keys in (*((table, pools) for table in started), (COUNTS, both)):
             self._into.add(table, keys, *(np.zeros(len(keys)) for _ in table.columns))
 
+    def _pools_of(self, origin: Origin, batch: Batch) -> Ints:
+        """The pool of each request."""
+        classified = self._classifier.classify(origin.source, origin.pool, batch)
+        return self._pools[classified.pool[classified.of]]
+
     def _note(self, source: int, decoded: Decoded, now: float) -> None:
         """Note the newest event of a source."""
         told = [sample.at for _, sample in decoded.samples if sample.at is not None]
@@ -262,9 +267,7 @@ class Pipeline:
         rows = rows[batch.event_at[rows] <= now + FUTURE_S]
         if len(rows):
             self._memory.joins.hold(batch, rows)
-            classified = self._classifier.classify(origin.source, origin.pool, batch)
-            pool = self._pools[classified.pool[classified.of]]
-            coverage.book_records(self._into, batch, rows[~batch.part[rows]], pool)
+            coverage.book_records(self._into, batch, rows[~batch.part[rows]], self._pools_of(origin, batch))
 
     def _sweep(self) -> None:
         """Retire what the clock says is silent, before it is heard of again: who returns starts anew."""

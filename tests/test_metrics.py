@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -318,9 +319,7 @@ def test_text_layout() -> None:
     assert as_text([metrics.OLDEST_WAITING_SECONDS, metrics.USABLE_RPS], width=60).splitlines() == [
         "In flight",
         "  capwatch_oldest_waiting_seconds  gauge  pool",
-        "      Not exported yet. Age of the oldest request without a",
-        "      first token, where a log shows arrivals before first",
-        "      tokens.",
+        *(f"      {line}" for line in textwrap.wrap(metrics.OLDEST_WAITING_SECONDS.help, 54)),
         "Capacity",
         "  capwatch_usable_rps              gauge  pool, routing",
         "      Largest request rate that keeps the late share, with a",

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from capwatch.dialect.settle import DROPS, settle
-from capwatch.dialect.verdict import Aside, Drop, Format, Held, Holding, Options, Skip, Verdict, Wrapper
+from capwatch.dialect.verdict import Aside, Drop, Format, Going, Held, Holding, Options, Skip, Verdict, Wrapper
 from capwatch.record import Batch, EngineSample, Floats, Ints, Note, Reached, Request
 
 COUNTED: Final = "record"
@@ -50,6 +50,8 @@ class Decoded:
     """How far starts of engines have come, with the index of the line; ``at`` is always set."""
     notes: list[tuple[int, Note]] = field(default_factory=list)
     """Deploy notes with the index of their line."""
+    going: list[tuple[int, Going]] = field(default_factory=list)
+    """Rows of requests that go on, with the index of the line; they are skipped."""
     fates: dict[int, tuple[Fate, str]] = field(default_factory=dict)
     """For lines that are no record: fate and reason text, by index. Texts are the reader's own, never the line's."""
 
@@ -64,6 +66,7 @@ class _Found:
     samples: list[tuple[int, EngineSample]] = field(default_factory=list)
     reached: list[tuple[int, Reached]] = field(default_factory=list)
     notes: list[tuple[int, Note]] = field(default_factory=list)
+    going: list[tuple[int, Going]] = field(default_factory=list)
     fates: dict[int, tuple[Fate, str]] = field(default_factory=dict)
     written: dict[int, float] = field(default_factory=dict)
     """When a wrapper says that a line was written, by index."""
@@ -175,6 +178,10 @@ class Decoder:
         if isinstance(verdict, Aside):
             into.reached.append((index, verdict.reached))
             verdict = verdict.verdict
+        if isinstance(verdict, Going):
+            into.going.append((index, verdict))
+            fates[index] = (SKIPPED, "row of a request that goes on")
+            return ()
         if isinstance(verdict, Note):
             into.notes.append((index, verdict))
             return ()
@@ -269,4 +276,6 @@ def _settled(batch: Batch, rows: Ints, times: Floats, found: _Found) -> Decoded:
     skipped = outcome.pop(SKIPPED, 0)
     outcome.pop(HELD, 0)
     read = counted + skipped + outcome.total()
-    return Decoded(batch, rows, samples, read, counted, skipped, outcome, found.reached, found.notes, fates)
+    return Decoded(
+        batch, rows, samples, read, counted, skipped, outcome, found.reached, found.notes, found.going, fates
+    )

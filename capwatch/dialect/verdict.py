@@ -35,14 +35,23 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
+class Going:
+    """A row of a request that goes on; it counts as skipped. ``request`` tells its id, start and duration so far."""
+
+    request: Request
+    begun: bool
+    """Whether a part of the answer's body has been sent."""
+
+
+@dataclass(frozen=True, slots=True)
 class Aside:
     """A verdict, and beside it how far the start of an engine has come with the line; it counts as the verdict does."""
 
-    verdict: Request | EngineSample | list[Request | EngineSample] | Note | Skip
+    verdict: Request | EngineSample | list[Request | EngineSample] | Note | Going | Skip
     reached: Reached
 
 
-Verdict = Request | EngineSample | list[Request | EngineSample] | Note | Skip | Drop | Held | Aside
+Verdict = Request | EngineSample | list[Request | EngineSample] | Note | Going | Skip | Drop | Held | Aside
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from typing import Final, cast
 
 import msgspec
 
-from capwatch.dialect import Drop, Format, Options, Skip, Stateless, Verdict
+from capwatch.dialect import Drop, Format, Going, Options, Skip, Stateless, Verdict
 from capwatch.dialect.accesslog import READING
 from capwatch.dialect.columns import ColumnScanner, Leaves, each, mapped, rows
 from capwatch.dialect.fields import Mapped, model, status
@@ -54,6 +54,10 @@ METHOD: Final = ("mcp.method.name", "mcp_method")
 """Set on rows of the gateway's tool server (MCP)."""
 FINAL_ROWS: Final = frozenset({"DownstreamEnd", "NotSet"})
 """`%ACCESS_LOG_TYPE%` of the one row a request ends with; periodic and upstream rows tell of it before."""
+GOING_ROWS: Final = frozenset({"DownstreamStart", "DownstreamPeriodic"})
+"""The rows that tell of a request from its arrival on, where `access_log_options` ask for them."""
+SENT: Final = "bytes_sent"
+"""Bytes of the body so far: none before the first token, while headers may be out."""
 
 _TEXT: Final = re.compile(
     r'\[(?P<start_time>\d[^\]\s]*)\] "(?P<method>[A-Z_-]+) (?P<path>.*?) ?(?P<protocol>HTTP/\S+|-)"'
@@ -89,14 +93,20 @@ class Lines(Stateless):
     def _judge(self, row: Json) -> Verdict:
         if "start_time" not in row and "msg" in row and "level" in row:
             return Skip("line of the gateway's own log")
-        if text(row.get("access_log_type")) not in (None, *FINAL_ROWS):
-            return Skip("row of a request that goes on, or of one attempt")
+        kind = text(row.get("access_log_type"))
+        if kind not in (None, *FINAL_ROWS, *GOING_ROWS):
+            return Skip("row of one attempt")
         if row.get("method") in READING:
             return Skip("no request to a model")
         tool = text(first(row, *METHOD))
         if tool not in (None, "tools/call"):
             return Skip("tool server, no call of a tool")
         request = self._request(row)
+        if kind in GOING_ROWS:
+            sent = number(row.get(SENT))
+            if request.request_id is None or request.started_at is None or sent is None:
+                return Skip("row of a request that goes on")
+            return Going(request, begun=sent > 0)
         if (request.started_at, request.finished_at, request.duration_s, request.status) == (None,) * 4:
             return Drop("malformed", "neither time nor status")
         if tool:

