@@ -1,7 +1,7 @@
 """The agreed scenarios G1 to G14 through the live pipeline: rows go in, what a page shows comes out.
 
-Their arithmetic stands in tests/capacity/test_scenarios.py; the alarms of G2, G3 and G11 to G13, and all of G14 (a mix
-that recurs every week), in the detector's own tests. `SCENARIOS` says where each is looked at.
+Their arithmetic stands in tests/capacity/test_scenarios.py; the alarms of G2 and G11 to G14 in
+tests/drifting/test_golden.py. `SCENARIOS` says where each is looked at.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ SCENARIOS: Final = {
     **{f"G{number}": HERE for number in (1, 2, 3, 4, 5, 6, 9, 10, 11, 12, 13)},
     "G7": "tests/load/test_week.py",
     "G8": "tests/load/test_limits.py",
+    "G14": "tests/drifting/test_golden.py",
 }
 KINDS: Final = {"policy": (1300, 80), "order": (3200, 150), "long": (9000, 400)}
 BEFORE: Final = {"policy": 0.85, "order": 0.14, "long": 0.01}
@@ -250,7 +251,7 @@ def test_g13_one_very_long_prompt() -> None:
     assert with_it.total("cost_replica_seconds_total", tenant="rare", phase="prefill") > 128_000 / PREFILL
 
 
-@pytest.mark.parametrize("scenario", [f"G{number}" for number in range(1, 14)])
+@pytest.mark.parametrize("scenario", [f"G{number}" for number in range(1, 15)])
 def test_every_scenario_is_looked_at(scenario: str) -> None:
     """A test of the file that `SCENARIOS` names says in its docstring that it is about this one."""
     path = Path(__file__).resolve().parents[2] / SCENARIOS[scenario]
