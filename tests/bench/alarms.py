@@ -27,7 +27,7 @@ import yaml
 
 from capwatch import shipped
 from capwatch.demo.scene import TARGETS
-from capwatch.demo.workload import DECODE_RATE, KINDS, PREFILL_RATE, REPLICAS
+from capwatch.demo.workload import DECODE_RATE, KINDS, PREFILL_RATE, REPLICAS, SLOTS
 from tests.end_to_end.command import COMMAND
 from tests.end_to_end.programs.process import free_port
 from tests.end_to_end.prometheus import Prometheus, prometheus
@@ -41,6 +41,9 @@ DRIFT: Final = "CapwatchMixDriftCostUp"
 TARGET: Final = 0.7
 OBJECTIVE: Final = 0.95
 TPOT_S: Final = 0.060
+WAIT_S: Final = 0.5
+LATE: Final = 0.01
+"""The default wait budget, and the share of requests that may wait longer."""
 FIRST_S: Final = {kind.route: float(TARGETS[kind.name].rstrip("s")) for kind in KINDS}
 ACTIVE: Final = re.compile(r'^capwatch_drift_active\{[^}]*direction="up"[^}]*\} 1(\.0)?$', re.M)
 
@@ -119,12 +122,13 @@ def clock() -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """A request as the demo's log has it, with its cost and whether it kept its targets."""
+    """A request as the demo's log has it, with its cost, its wait for a slot and whether it kept its targets."""
 
     ended: float
     route: str
     tenant: str
     cost: float
+    wait: float
     good: bool
 
 
@@ -143,12 +147,13 @@ def _row(told: dict[str, Any]) -> Row | None:
         return None
     route = told["metadata"]["user_api_key_request_route"]
     cached = told["hidden_params"]["usage_object"]["prompt_tokens_details"]["cached_tokens"] or 0
-    output = told["completion_tokens"]
-    cost = (told["prompt_tokens"] - cached) / PREFILL_RATE + output / DECODE_RATE
+    output, prefill = told["completion_tokens"], (told["prompt_tokens"] - cached) / PREFILL_RATE
     first = told["completionStartTime"] - told["startTime"]
     each = (told["endTime"] - told["completionStartTime"]) / (output - 1) if output > 1 else 0.0
     good = first <= FIRST_S[route] and each <= TPOT_S
-    return Row(told["endTime"], route, told["metadata"]["user_api_key_team_alias"], cost, good)
+    wait = first - SLOTS * prefill  # a slot has its part of the replica, alone or not
+    tenant = told["metadata"]["user_api_key_team_alias"]
+    return Row(told["endTime"], route, tenant, prefill + output / DECODE_RATE, wait, good)
 
 
 Truth = Callable[[list[Row], float, dict[str, str]], tuple[bool, str]]
@@ -170,6 +175,14 @@ def short_of_replicas(found: list[Row], at: float, about: dict[str, str]) -> tup
     return min(needed) > REPLICAS, f"replicas needed at 0.7, by 5 min: {told}; {REPLICAS} there"
 
 
+def waiting(found: list[Row], at: float, about: dict[str, str]) -> tuple[bool, str]:
+    """More requests waited longer than the budget than may, in the ten minutes that the alert looks back on."""
+    waits = [row.wait for row in found if at - 600 < row.ended <= at]
+    late = sum(wait > WAIT_S for wait in waits) / max(len(waits), 1)
+    told = f"{late:.0%} of the last 10 min waited over {WAIT_S} s, {LATE:.0%} may; mean {sum(waits) / len(waits):.2f} s"
+    return late > LATE, told
+
+
 def burning(found: list[Row], at: float, about: dict[str, str]) -> tuple[bool, str]:
     """Misses of a long and a short window come 14.4 times, or 6 times, as fast as one in twenty allows."""
     mine = [row for row in found if all(getattr(row, key) == about[key] for key in ("route", "tenant") if key in about)]
@@ -189,6 +202,7 @@ def unheard_of(found: list[Row], at: float, about: dict[str, str]) -> tuple[bool
 TRUTHS: Final[dict[str, Truth]] = {
     DRIFT: drifted,
     "CapwatchHeadroomNegative": short_of_replicas,
+    "CapwatchExpectedWaitOverBudget": waiting,
     "CapwatchGoodputBurnFast": burning,
 }
 """What can be true in the demo; any other alert is held for untrue."""

@@ -1,4 +1,4 @@
-"""Traffic whose numbers are known: two tenants and two routes for fifty minutes, as rows, a log and a configuration."""
+"""Traffic whose numbers are known: two tenants and two routes for twenty minutes, as rows, log and configuration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 START: Final = 1_790_000_400.0 - 1_790_000_400.0 % 3600
-SECONDS: Final = 3000
+SECONDS: Final = 1200
 CONFIG: Final = """
 sources: [{name: gateway, path: x.jsonl, format: jsonl, start: beginning}]
 pools:
