@@ -40,28 +40,32 @@ class Novice:
         self._total = (0.0, 0.0)
         """Requests and cost of all that is known."""
         self._recent: list[Ticks] = []
-        """The last ten minutes, a tick each."""
+        """The last ten minutes, a tick each …"""
+        self._sums: list[tuple[float, float]] = []
+        """… and the requests and the cost of each."""
         self._active: Active | None = None
 
     def feed(self, ticks: Ticks, settings: Settings, names: Names) -> list[Event]:
         """Take ticks."""
         events = []
         for tick in np.unique(ticks.tick).tolist():
-            self._recent.append(ticks.between(tick, tick + 1))
+            cells = ticks.between(tick, tick + 1)
+            self._recent.append(cells)
+            self._sums.append(_both(cells))
             while self._recent[0].tick[0] < tick + 1 - WINDOW:
-                self._know(self._recent.pop(0))
+                self._know(self._recent.pop(0), *self._sums.pop(0))
             event = self._judge(tick + 1, settings, names)
             events += [] if event is None else [event]
         return events
 
-    def _know(self, cells: Ticks) -> None:
+    def _know(self, cells: Ticks, n: float, cost: float) -> None:
         if self._active is not None:
             return
         if self._waiting and self._waiting[-1].tick[0] // HOUR != cells.tick[0] // HOUR:
             self._known = Ticks.join([self._known, Ticks.join(self._waiting).hours()])
             self._waiting = []
         self._waiting.append(cells)
-        self._total = self._total[0] + cells["n"].sum(), self._total[1] + cells["cost"].sum()
+        self._total = self._total[0] + n, self._total[1] + cost
 
     def _judge(self, now: int, settings: Settings, names: Names) -> Event | None:
         n, cost = self._total
@@ -70,7 +74,7 @@ class Novice:
             return None
         if self._active is not None:
             return self._follow(now, cost / n)
-        requests, spent = (sum(float(cells[name].sum()) for cells in self._recent) for name in ("n", "cost"))
+        requests, spent = (sum(part) for part in zip(*self._sums, strict=True))
         if requests < LEAST_REQUESTS or spent < (1 + WIDE) * requests * cost / n:
             return None
         known = Ticks.join([self._known, *self._waiting])
@@ -80,7 +84,7 @@ class Novice:
 
     def _follow(self, now: int, usual: float) -> Event | None:
         assert self._active is not None  # noqa: S101 - only called with one
-        n, cost = (self._recent[-1][name].sum() for name in ("n", "cost"))
+        n, cost = self._sums[-1]
         _, over = self._active.advance(np.array([now - 1]), *(np.array([x]) for x in (n, cost, n * usual)))
         if over not in ("back", "accepted"):
             return None
@@ -132,9 +136,15 @@ class Novice:
         new._waiting, new._recent = (
             [part.between(tick, tick + 1) for tick in np.unique(part.tick).tolist()] for part in (waiting, recent)
         )
+        new._sums = [_both(cells) for cells in new._recent]
         new._total = tuple(state["total"])
         new._active = None if state["active"] is None else Active.from_state(state["active"])
         return new
+
+
+def _both(cells: Ticks) -> tuple[float, float]:
+    """Requests and cost."""
+    return float(cells["n"].sum()), float(cells["cost"].sum())
 
 
 def _event(known: Ticks, recent: Ticks, now: int, settings: Settings, names: Names) -> Event:

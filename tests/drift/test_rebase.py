@@ -13,9 +13,10 @@ from capwatch.drift.model import Model, fit_span
 from capwatch.drift.rebase import Rebased, shift
 from capwatch.drift.ticks import TICK_S, Ticks
 
-from .sample import DAY, HOUR, MONDAY, SETTINGS, history, name, rows, ticks
+from .sample import DAY, HOUR, MONDAY, SETTINGS, name, rows, ticks
 
-LATER = MONDAY + 7 * DAY
+DAYS = 4
+LATER = MONDAY + DAYS * DAY
 FIRST, CHANGE = MONDAY // TICK_S, LATER // TICK_S
 SEEN = HOUR // 2
 END = (LATER + SEEN) // TICK_S
@@ -30,8 +31,14 @@ MIXES: dict[str, dict[str, float]] = {
 
 
 @cache
+def history() -> Ticks:
+    """Some days without a drift."""
+    return ticks(rows(MONDAY, DAYS * DAY, 1))
+
+
+@cache
 def retold(mix: str) -> Rebased:
-    """A quiet week and half an hour of a new mix, as if the mix had always held."""
+    """Quiet days and half an hour of a new mix, as if the mix had always held."""
     whole = Ticks.join([history(), ticks(rows(LATER, SEEN, 31, **MIXES[mix]))])
     change = shift(whole, FIRST, CHANGE, END, SETTINGS)
     assert change is not None
@@ -54,7 +61,7 @@ def watched(mix: str, begin: float, seconds: float, seed: int, **more: float) ->
 @pytest.mark.parametrize("mix", list(MIXES))
 def test_the_past_is_as_if_the_mix_had_always_been(mix: str) -> None:
     """Levels, shares and volume are those of a week made with the new mix, as well as half an hour can tell them."""
-    told, truth = retold(mix).between(FIRST, CHANGE), ticks(rows(MONDAY, 7 * DAY, 32, **MIXES[mix]))
+    told, truth = retold(mix).between(FIRST, CHANGE), ticks(rows(MONDAY, DAYS * DAY, 32, **MIXES[mix]))
     for part in ("n", "computed", "output", "cost"):
         assert told[part].sum() / told["n"].sum() == pytest.approx(truth[part].sum() / truth["n"].sum(), rel=0.1)
     assert told["n"].sum() == pytest.approx(truth["n"].sum(), rel=0.05)
