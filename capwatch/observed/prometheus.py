@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from ssl import SSLCertVerificationError, SSLContext, SSLError
-from threading import Timer
+from threading import Event, Timer
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
@@ -146,15 +146,16 @@ class Server:
             if self._context is None
             else _Secured(host, port, self._patience, self._context, self._access.tls_config.server_name)
         )
-        late = Timer(self._patience, _cut, (connection,))  # so that no dripping answer holds the caller
+        over = Event()
+        late = Timer(self._patience, _cut, (connection, over))  # so that no dripping answer holds the caller
         late.daemon = True
         late.start()
         try:
             found = _spoken(connection, place.path + path, words, headers, form=form)
-            if late.finished.is_set():
+            if over.is_set():
                 raise TimeoutError
         except (OSError, HTTPException) as error:
-            why = _why(TimeoutError() if late.finished.is_set() else error, self._patience)
+            why = _why(TimeoutError() if over.is_set() else error, self._patience)
             raise CapwatchError(f"{self.url}: {why}") from None
         finally:
             late.cancel()
@@ -175,7 +176,8 @@ class _Secured(HTTPSConnection):
         self.sock = self._secure.wrap_socket(self.sock, server_hostname=self._name)
 
 
-def _cut(connection: HTTPConnection) -> None:
+def _cut(connection: HTTPConnection, over: Event) -> None:
+    over.set()  # first, so that whoever sees the end knows why
     with suppress(OSError, AttributeError):  # it may have no socket yet, or none any more
         connection.sock.shutdown(socket.SHUT_RDWR)
 
