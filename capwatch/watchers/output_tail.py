@@ -14,8 +14,8 @@ from capwatch.minutes.table import Sums, ratio
 from capwatch.minutes.watcher import Compared
 from capwatch.record import Floats
 
-GROWN: Final = 1.5
-"""Times the hour before, as the alert on the 99th percentile has it."""
+GROWN: Final = 2.0
+"""Times the hour before: squares move more than the 99th percentile, for which the alert has 1.5."""
 FEWEST: Final = 1000
 """Answers in ten minutes: of fewer a single long one is a good part of all tokens."""
 
