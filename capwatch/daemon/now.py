@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
 from capwatch import metrics as m
 from capwatch.config.schema import Config
+from capwatch.drift.event import DIMENSIONS, EFFECTS
 from capwatch.fleet import GAUGES
 from capwatch.ledger import ENGINE, POOL, Totals
 from capwatch.load import memory, promises, waiting
 from capwatch.load.pools import Load, loads
 from capwatch.load.tables import ENGINES, FLOW
-from capwatch.meters.drift import STATE
+from capwatch.meters.drift import CONTRIBUTIONS, STATE, VALUE
 from capwatch.meters.engine import COUNTS
-from capwatch.web.now import EngineNow, PoolNow
+from capwatch.web.now import DriftNow, EngineNow, Part, PoolNow
+
+LEAST_S: Final = 300.0
+"""The gauges tell five minutes at least: of a younger drift they also see the time before it."""
 
 
 def pools(config: Config, totals: Totals) -> list[PoolNow]:
@@ -37,6 +42,7 @@ def _pool(load: Load, totals: Totals) -> PoolNow:
         rate=load.rate,
         cost=load.mean_cost,
         cost_reference=told.get("before"),
+        drift=_drift(told, load.number, totals),
         learning=None if learning is None else bool(learning),
         score=told.get("score"),
         utilisation=promises.used(load),
@@ -53,6 +59,30 @@ def _pool(load: Load, totals: Totals) -> PoolNow:
         in_flight=_by_name(m.PHASES, load.in_flight.tolist()),
         engines=_engines(load, totals),
     )
+
+
+def _drift(told: Mapping[str, float | None], pool: int, totals: Totals) -> DriftNow | None:
+    """The active drift by the gauges that `/metrics` shows of it."""
+    before, after, started = told.get("before"), told.get("after"), told.get("started")
+    if started is None or totals.clock - started < LEAST_S:
+        return None
+    effects = {name: value for name in EFFECTS if (value := told.get(name)) is not None}
+    if not (told.get("up") or told.get("down")) or before is None or after is None or len(effects) < len(EFFECTS):
+        return None
+    keys, values = totals.rows(CONTRIBUTIONS)
+    pools, dimensions, numbers = CONTRIBUTIONS.unpack(keys)
+    names = totals.names.texts(VALUE.name)
+    parts = [
+        Part(
+            dimension=DIMENSIONS[int(dimensions[row])],
+            value=names.get(int(numbers[row]), "unknown"),
+            effect=EFFECTS[column],
+            replica_seconds=float(values[row, column]),
+        )
+        for row, column in np.argwhere(~np.isnan(values) & (pools == pool)[:, None]).tolist()
+    ]
+    parts.sort(key=lambda part: -abs(part.replica_seconds))
+    return DriftNow(cost_before=before, cost_after=after, effects=effects, contributions=parts)
 
 
 def _engines(load: Load, totals: Totals) -> list[EngineNow]:

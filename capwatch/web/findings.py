@@ -23,6 +23,8 @@ DROPPED: Final = 0.01
 """Part of a source's lines that may be dropped before somebody should look."""
 FULL: Final = 0.9
 """KV demand over the pool at which the alert of the runbook fires."""
+MOVED: Final = 0.03
+"""Of the cost per request before: a drift that was seen early is soon known better."""
 _DIMENSIONS: Final = ("tenant", "route", "class")
 _CUT: Final = {
     "mix": "Cut the work of {who}: shorter prompts (retrieval, history, documents), capped answers. Minutes.",
@@ -92,13 +94,23 @@ def _drift(event: Mapping[str, Any], pool: PoolNow | None) -> Finding:
     todo = [
         _CUT[effect].format(who=", ".join(who)),
         f"Tighten admission for {who[0]}: a budget, lower priority, fewer at a time. Seconds.",
-        _more_replicas(pool, float(event["cost_after"])),
+        _more_replicas(pool, pool.drift.cost_after if pool and pool.drift else float(event["cost_after"])),
         "Change the replica: a pool of its own for the long class, other parallelism. Days.",
         accept,
     ]
     over = pool is not None and pool.utilisation is not None and pool.utilisation > pool.target
     severity: Severity = "bad" if over or event["verdict"] in ("queueing", "both") else "warn"
-    return Finding(kind="drift", severity=severity, text=str(event["sentence"]), pool=name, todo=todo)
+    return Finding(
+        kind="drift", severity=severity, text=f"{event['sentence']}{_by_now(event, pool)}", pool=name, todo=todo
+    )
+
+
+def _by_now(event: Mapping[str, Any], pool: PoolNow | None) -> str:
+    """How large it is by now, where that is not what its sentence says."""
+    if pool is None or pool.drift is None or pool.drift.cost_before <= 0:
+        return ""
+    change = pool.drift.cost_after / pool.drift.cost_before - 1
+    return f" By now {100 * change:+.0f} %." if abs(change - event["cost_change_ratio"]) >= MOVED else ""
 
 
 def culprits(event: Mapping[str, Any], effect: str) -> list[str]:

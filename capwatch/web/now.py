@@ -40,6 +40,26 @@ class EngineNow(msgspec.Struct, frozen=True, kw_only=True):
     restarts: float
 
 
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """What one tenant, route or class adds to the cost of a request through one effect."""
+
+    dimension: str
+    value: str
+    effect: str
+    replica_seconds: float
+
+
+class DriftNow(msgspec.Struct, frozen=True, kw_only=True):
+    """An active drift as it is by now; its event tells it as it was when it was raised."""
+
+    cost_before: float
+    cost_after: float
+    effects: Mapping[str, float]
+    """They add up to cost_after − cost_before."""
+    contributions: Sequence[Part] = ()
+    """The largest first."""
+
+
 class PoolNow(msgspec.Struct, frozen=True, kw_only=True):
     """One pool over the last five minutes of event time."""
 
@@ -52,6 +72,8 @@ class PoolNow(msgspec.Struct, frozen=True, kw_only=True):
     """Replica-seconds per request."""
     cost_reference: float | None
     """What the detector expects of these requests; None while it learns."""
+    drift: DriftNow | None
+    """Where one has been active for five minutes."""
     learning: bool | None
     """Whether history is too short for the detector; None before it has looked."""
     score: float | None

@@ -76,7 +76,8 @@ def test_the_first_screen_answers(page: Page) -> None:
 
 def test_the_waterfall_adds_up(page: Page) -> None:
     """From what was expected by the effects to what it is now, as the API tells them."""
-    found = page.ask("fetch('/api/v1/drift').then((answer) => answer.json())")["active"][0]
+    now = page.ask("fetch('/api/v1/now').then((answer) => answer.json())")["pools"][0]
+    found = now["drift"]
     rows = dict(zip(texts(page, ".waterfall:not(.who) th"), texts(page, ".waterfall:not(.who) td.n"), strict=True))
     shown = {name: float(text.replace("−", "-")) for name, text in rows.items()}
     assert shown["expected"] == pytest.approx(found["cost_before"], abs=0.005)
@@ -234,8 +235,8 @@ def test_passwords_are_no_obstacle(browser: Page, tmp_path: Path) -> None:
     with serving(door=Door(str(tmp_path / "web.yml"))) as address:
         browser.open(f"http://ops:secret@127.0.0.1:{address.port}/")
         browser.until(SHOWN)
-    assert texts(browser, "#sentence") == ["Nothing has changed."]
-    assert browser.complaints == []
+        assert texts(browser, "#sentence") == ["Nothing has changed."]
+        assert browser.complaints == []
 
 
 class TwoPools(Daemon):
@@ -259,7 +260,7 @@ def test_the_pool_in_trouble_is_shown_first(browser: Page) -> None:
         browser.ask("document.querySelector('#pools button').focus()")
         browser.press("Enter")
         assert [first, (browser.ask(pressed), texts(browser, ".tile b")[0])] == [(["small"], "2/s"), (["large"], "8/s")]
-    assert browser.complaints == []
+        assert browser.complaints == []
 
 
 def test_the_page_keeps_itself_fresh_and_says_when_it_cannot(page: Page, scene: Scene) -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from capwatch.web import Commit, Lines
 from capwatch.web.findings import findings
-from capwatch.web.now import Finding, PoolNow
+from capwatch.web.now import DriftNow, Finding, PoolNow
 from capwatch.web.status import Drifts
 
 from .talk import SOURCE, STATUS
@@ -20,6 +20,7 @@ POOL = PoolNow(
     rate=8.0,
     cost=1.0,
     cost_reference=1.0,
+    drift=None,
     learning=False,
     score=0.1,
     utilisation=0.66,
@@ -43,6 +44,7 @@ DRIFT: dict[str, Any] = {
     "sentence": "Cost per request +26 % since 09:41 UTC.",
     "verdict": "composition",
     "cost_after": 1.25,
+    "cost_change_ratio": 0.26,
     "effects": {"mix": 0.25, "prompt": 0.01, "output": 0.0, "cache": 0.0},
     "contributions": [
         {"dimension": "tenant", "value": "acme", "effect": "mix", "replica_seconds": 0.2},
@@ -129,6 +131,13 @@ def test_blindness_is_never_taken_for_quiet(status: Any, kind: str) -> None:
     found = findings(status, Drifts(), [POOL])
     assert found[0].kind == kind
     assert "good" not in {one.severity for one in found}
+
+
+@pytest.mark.parametrize(("after", "end"), [(1.27, ""), (1.4, " By now +40 %.")])
+def test_a_drift_that_has_grown_says_so(after: float, end: str) -> None:
+    """The sentence is that of the alarm; where the drift is another by now, that is added."""
+    grown = DriftNow(cost_before=1.0, cost_after=after, effects={"mix": after - 1.0})
+    assert first(replace(POOL, drift=grown), DRIFT).text == f"{DRIFT['sentence']}{end}"
 
 
 def test_the_worst_comes_first() -> None:

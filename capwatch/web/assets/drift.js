@@ -100,7 +100,10 @@ function contributions(event) {
             el(
               "span",
               { class: "dim share" },
-              ` ${EFFECTS[one.effect]?.[0] ?? one.effect}, ${percent(one.share_before)} → ${percent(one.share_after)} of requests`,
+              ` ${EFFECTS[one.effect]?.[0] ?? one.effect}`,
+              one.share_after === undefined
+                ? null
+                : `, ${percent(one.share_before)} → ${percent(one.share_after)} of requests`,
             ),
           ),
           el(
@@ -113,6 +116,13 @@ function contributions(event) {
       ),
     ),
   );
+}
+
+/** The event with the figures of now; shares of requests are known of those that the alarm named. */
+function byNow(event, drift) {
+  const same = (one) => (other) => ["dimension", "value", "effect"].every((key) => one[key] === other[key]);
+  const parts = drift.contributions.map((one) => ({ ...event.contributions.find(same(one)), ...one }));
+  return { ...event, ...drift, contributions: parts };
 }
 
 /** The last events, newest first. */
@@ -141,7 +151,9 @@ const day = (at) => new Date(1000 * at).toISOString().slice(0, 10);
 
 /** Fill the section for one pool. */
 export function showDrift(section, drifts, pool) {
-  const active = drifts.active.filter((event) => event.pool === pool.name);
+  const active = drifts.active
+    .filter((event) => event.pool === pool.name)
+    .map((event, place) => (place === 0 && pool.drift ? byNow(event, pool.drift) : event));
   const body = section.querySelector("#drift-body");
   section.classList.toggle("active", active.length > 0);
   const before = past(drifts, pool.name);
