@@ -77,6 +77,8 @@ class Detector:
             until: first tick that is not closed yet.
         """
         events: list[Event] = []
+        if not len(ticks) and not self._next:  # nothing has come yet: the silence since the epoch is not gone through
+            self._next = until
         if len(ticks) and (not self._next or ticks.tick[0] - self._next > HOUR):
             self._skip(int(ticks.tick[0]))
         places = 1 if self.model is None else self._places(self.model)
