@@ -43,7 +43,7 @@ class Change:
 def changes(one: PoolWeek, begin: int, end: int) -> list[Change]:
     """The drifts of a week that were raised, the weightiest first."""
     events = one.events
-    if events is None:
+    if events is None or (one.unjudged and not events):  # a detector that is learning sees only what nobody could miss
         found = by_hour(one, begin, end)
         events = () if found is None else (found,)
     raised = [event for event in events if event["event"] == "raised"]
@@ -141,7 +141,7 @@ def _event(one: PoolWeek, started: int, begin: int, end: int) -> Mapping[str, An
         "at": float(started + HOUR),
         "started_at": float(started),
         "verdict": None,
-        "note": "from costs by the hour: no ticks were there for the detector",
+        "note": "from costs by the hour: the detector had no ticks, or no history to learn from",
     }
     return retold(told, before, after)
 

@@ -112,12 +112,23 @@ class Facts:
     @property
     def bursts(self) -> Bursts | None:
         """Burst statistics of the week's seconds."""
-        return None if self.one.seconds is None else bursts(self.one.seconds.arrivals)
+        if self.one.seconds is not None:
+            return bursts(self.one.seconds.arrivals)
+        shown = self.one.shown  # of the week before the end, by capwatch's own gauges
+        ratio, longest = shown.get("burst_p99_to_median_ratio"), shown.get("burst_longest_seconds")
+        if longest is None:
+            return None
+        return Bursts(ratio, int(longest), shown.get("burst_max_ramp_rps", 0.0), float("nan"), by_mean=False)
 
     @property
     def arrival_cv2(self) -> float | None:
         """Ca²: variance over mean of 1 s counts within ten minutes; None where seconds are not told."""
-        return None if self.one.seconds is None else dispersion(self.one.seconds.arrivals)
+        return self.one.shown.get("arrival_cv2") if self.one.seconds is None else dispersion(self.one.seconds.arrivals)
+
+    @property
+    def service_cv2(self) -> float | None:
+        """Cs² of the cost of requests; None where it is not told."""
+        return self.one.shown.get("service_cv2") if self.one.service_cv2 is None else self.one.service_cv2
 
     def queueing(self, now: Stretch) -> Queueing:
         """The pool as a queue in a stretch; what is not measured of its variability is taken as that of M/M/c."""
@@ -126,7 +137,7 @@ class Facts:
         each, service, view = 1, now.cost, "replicas"
         if self.pool.slots is not None and served:
             each, service, view = self.pool.slots, served, "slots"
-        ca2, cs2 = self.arrival_cv2, self.one.service_cv2
+        ca2, cs2 = self.arrival_cv2, self.service_cv2
         stretch = queueing.variability(1.0 if ca2 is None else ca2, 1.0 if cs2 is None else cs2)
         promise = self.pool.wait_budget, self.pool.late_share
         return Queueing(each, service, view, slots.Demand(now.charged_rate, each, service, *promise, stretch))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import msgspec
@@ -18,8 +18,10 @@ from capwatch.meters.rollup import PARTS
 from capwatch.observed import Given
 from capwatch.record import Floats
 from capwatch.review import logs, ticks
+from capwatch.review.asked import Asked
 from capwatch.review.calendar import WEEK, IsoWeek
 from capwatch.review.hours import Hours
+from capwatch.review.stretch import SILENT
 from capwatch.review.told import Kept, Told
 from capwatch.review.week import Demand, PoolWeek, Seconds, Week
 
@@ -37,16 +39,23 @@ class Opened:
         config: that was given with it.
         source: what it is, in a few words.
         quality: what became of its lines, by source and kind; None where it does not tell.
+        shown: what gauges and counters of a server tell beside, by pool.
+        asked: the server, which knows what it could not tell.
     """
 
     told: Told
     config: Config | None
     source: str
     quality: Mapping[str, Mapping[str, float]] | None = None
+    shown: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    asked: Asked | None = None
 
     def week(self, week: IsoWeek) -> Week:
         """One week of it."""
-        return replace(gathered(self.told, week, self.config, self.source), quality=self.quality)
+        found = gathered(self.told, week, self.config, self.source)
+        pools = {name: replace(one, shown=self.shown.get(name, {})) for name, one in found.pools.items()}
+        missing = () if self.asked is None else tuple(self.asked.missing)
+        return replace(found, quality=self.quality, pools=pools, missing=missing)
 
 
 @contextmanager
@@ -59,6 +68,10 @@ def opened(found: Given, week: IsoWeek, now: float) -> Iterator[Opened]:
     if found.state is not None:
         with closing(Past(found.state)) as past:
             yield Opened(Kept(past), found.config, "the history of a state directory")
+        return
+    if found.prometheus is not None:
+        asked = Asked(found.prometheus, week, now)
+        yield Opened(asked, found.config, f"the Prometheus at {found.prometheus.url}", shown=asked.shown(), asked=asked)
         return
     told, totals = logs.replayed(found, week, now)
     words = f"{len(found.logs)} log file{'s' * (len(found.logs) != 1)}"
@@ -73,6 +86,8 @@ def gathered(past: Told, week: IsoWeek, config: Config | None, source: str) -> W
     told = _pools(past, week, config)
     drift = config.drift if config is not None else Drift()
     begin, end = (int(this.at.min()), int(this.at.max()) + HOUR) if len(this) else (week.since, week.since)
+    begin, end = _whole(past, this, begin, end)
+    this = this.between(begin, end)
     fine = past.fine(week.since, week.until)
     pools = {}
     for name in sorted({*this.names(POOL.name), *last.names(POOL.name)}):
@@ -89,6 +104,18 @@ def gathered(past: Told, week: IsoWeek, config: Config | None, source: str) -> W
         pools[name] = _watched(past, one, drift, begin, end)
     notes = tuple(past.annotations(week.since - WEEK, week.until))
     return Week(week, begin, end, pools, notes, source)
+
+
+def _whole(past: Told, this: Hours, begin: int, end: int) -> tuple[int, int]:
+    """Without a first and a last hour of which the source tells a part only: such a silence chance would not make."""
+    at = [past.seconds(pool, begin, end)[0] for pool in (this.names(POOL.name) if len(this) else ())]
+    at = [one for one in at if len(one)]
+    if not at or end - begin < 3 * HOUR:
+        return begin, end
+    first, last = min(int(one[0]) for one in at), max(int(one[-1]) for one in at)
+    rate = this.requests / (last - first + 1)
+    late, early = rate * (first - begin) > SILENT, rate * (end - last) > SILENT
+    return begin + HOUR * late, end - HOUR * early
 
 
 def _watched(past: Told, one: PoolWeek, drift: Drift, begin: int, end: int) -> PoolWeek:

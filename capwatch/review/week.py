@@ -68,6 +68,7 @@ class PoolWeek:
         events: drift events of the week, as `capwatch backtest` tells them; None where they could not be looked for.
         unjudged: why the events could not be looked for, or only in part.
         service_cv2: Cs² of the cost of single requests; None where it is not told.
+        shown: what gauges and counters of a server tell beside, by the names of `capwatch.review.asked`.
         hints: failures and tenants by five minutes, from the first of the seconds on.
     """
 
@@ -82,6 +83,7 @@ class PoolWeek:
     unjudged: str = ""
     service_cv2: float | None = None
     hints: Hints = field(default_factory=Hints)
+    shown: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def replicas(self) -> int | None:

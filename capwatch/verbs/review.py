@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     which = week("--week", arguments.week)
     other = None if arguments.compare is None else week("--compare", arguments.compare, which.year)
     paths = write.paths(arguments.out)
-    found = given(arguments, ["state", "logs"], "review reads a history or logs")
+    found = given(arguments, ["state", "prometheus", "logs"], "review needs a SOURCE")
     document = write.review(found, which, paths, time.time(), other)
     if document.week.end <= document.week.begin:
         print(f"warning: no request of {which} is told; the review says what is missing", file=sys.stderr)

@@ -61,7 +61,7 @@ def point(one: Facts, now: Stretch) -> dict[str, Any]:
     return {
         "utilisation": one.utilisation(now),
         "utilisation_busy_hour": None if one.peak is None else one.peak / replicas,
-        "view": found.view, "arrival_cv2": one.arrival_cv2, "service_cv2": one.one.service_cv2,
+        "view": found.view, "arrival_cv2": one.arrival_cv2, "service_cv2": one.service_cv2,
         "slot_busy": demand.rate * found.service / (found.each * replicas),
         "expected_wait_s": wait if np.isfinite(wait) else None,
         "late_share_predicted": demand.late_at(replicas),
