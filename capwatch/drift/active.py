@@ -32,6 +32,8 @@ class Active:
     way: int
     reported: float
     """Relative change that was reported, later the one that has settled if that is smaller."""
+    usual: float = 1.0
+    """Cost before the drift over what history expects: not 1 where it is told against the hours before."""
     settled: float | None = None
     busy: int = 0
     """Ticks with requests since it was raised."""
@@ -41,9 +43,9 @@ class Active:
     """Cost and expected cost since it was raised."""
 
     @classmethod
-    def begin(cls, event: Event, way: int) -> Active:
+    def begin(cls, event: Event, way: int, usual: float = 1.0) -> Active:
         """The drift of an event."""
-        return cls(event, way, event.change)
+        return cls(event, way, event.change, usual)
 
     def advance(self, tick: Ints, n: Floats, cost: Floats, expected: Floats) -> tuple[int, str]:
         """Take ticks until something changes.
@@ -53,7 +55,7 @@ class Active:
             lasted a week, or an empty word.
         """
         for row in range(len(tick)):
-            change = self._take(float(n[row]), float(cost[row]), float(expected[row]))
+            change = self._take(float(n[row]), float(cost[row]), self.usual * float(expected[row]))
             if change:
                 return row + 1, change
         return len(tick), ""
@@ -98,5 +100,5 @@ class Active:
         event = dict(state["event"])
         event["contributions"] = tuple(Contribution(**one) for one in event["contributions"])
         event["interval"] = None if event["interval"] is None else tuple(event["interval"])
-        rest = {name: state[name] for name in ("way", "reported", "settled", "busy")}
+        rest = {name: state[name] for name in ("way", "reported", "usual", "settled", "busy")}
         return cls(Event(**event), **rest, recent=[tuple(one) for one in state["recent"]], total=tuple(state["total"]))

@@ -6,26 +6,27 @@ restart in between (`state`, `from_state`). Less than three days of history: onl
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
+from capwatch.drift import together
 from capwatch.drift.active import Active
-from capwatch.drift.attribution import Names, explain
+from capwatch.drift.attribution import Names
 from capwatch.drift.channels import DOWN, UP
 from capwatch.drift.event import Event
-from capwatch.drift.frame import Frame, dense, split
+from capwatch.drift.frame import GAP, Frame, dense, gaps, split
 from capwatch.drift.model import Judged, Model, Settings, judge
 from capwatch.drift.novice import Novice
+from capwatch.drift.raising import raised
+from capwatch.drift.reference import Reference, learn
 from capwatch.drift.scale import Stretch
 from capwatch.drift.ticks import HOUR, TICK_S, Ticks
-from capwatch.drift.verdict import verdict
 from capwatch.drift.watch import Watch
 from capwatch.record import Floats
 
-VERSION: Final = 1
-GAP: Final = HOUR // 6
-"""Ticks without a request after which the sums count half."""
+VERSION: Final = 2
 RECALL: Final = 2 * HOUR
 """Ticks that are kept for explaining an alarm; what began earlier is explained by its last two hours."""
 NAMES: Final = {UP: "up", DOWN: "down"}
@@ -47,6 +48,8 @@ class Detector:
         """Requests of the last five ticks."""
         self._idle = 0
         """Ticks since the last request."""
+        self._anew = 0
+        """Tick before which no tenant's hours are compared with: a drift has ended there."""
         self._silence: Floats = np.zeros(0)
         self._watch: dict[int, Watch] = {}
         self.active: dict[int, Active] = {}
@@ -132,10 +135,16 @@ class Detector:
             return self._learning(ticks)
         judged = judge(ticks, self.model, first, count, self._silence)
         events: list[Event] = []
+        pauses = set(gaps(judged.frame.n, self._idle))
         begin = 0
-        for end in [*_gaps(judged.frame.n, self._idle), count]:
+        while begin < count:
+            known = self._anew
+            rises = self._rises(self.model, ticks, first + begin, first + count)
+            end = min([row for row in (*pauses, *(tick - first for tick in rises)) if row > begin], default=count)
             events += self._run(judged, ticks, begin, end)
-            if end < count:
+            if first + end in rises and UP not in self.active and known == self._anew:
+                events += self._at_once(self.model, ticks, first + end)
+            if end in pauses:
                 for watch in self._watch.values():
                     watch.halve()
             begin = end
@@ -143,6 +152,15 @@ class Detector:
         self._idle = count - 1 - int(busy[-1]) if len(busy) else self._idle + count
         self._remember(ticks, first + count)
         return events
+
+    def _rises(self, model: Model, ticks: Ticks, first: int, last: int) -> list[int]:
+        """Ticks before which most tenants' requests have become longer."""
+        if first // together.BLOCK == last // together.BLOCK:
+            return []
+        whole = Ticks.join([self._recent, ticks])
+        known = model.reference, model.calm
+        price = together.Price(self.settings.prefill_rate, self.settings.decode_rate, self.settings.minimum_effect)
+        return together.risen(whole, *known, price, span=(first, last), anew=self._anew)
 
     def _remember(self, ticks: Ticks, until: int) -> None:
         kept = self._recent.between(until - RECALL, until)
@@ -173,9 +191,8 @@ class Detector:
                 if over:
                     events.append(self._end(way, active, int(frame.tick[row - 1]) + 1, over))
                     if over == "more":
-                        events.append(
-                            self._raise(way, self._event(way, judged, ticks, row - 1, int(frame.tick[row - 1]) - 89))
-                        )
+                        now = int(frame.tick[row - 1]) + 1
+                        events.append(self._raise(way, self._seen(way, ticks, now, now - 90)))
                 continue
             before = np.concatenate([self._last, frame.n[begin:row]])[-len(self._last) :]
             watch = self._watch[way]
@@ -195,49 +212,47 @@ class Detector:
     def _claim(self, way: int, judged: Judged, ticks: Ticks, row: int, since: int) -> list[Event]:
         """Raise a drift, unless it is so old that the last hours show nothing of it: then the sums begin anew."""
         now = int(judged.frame.tick[row]) + 1
-        event = self._event(way, judged, ticks, row, since)
+        event = self._seen(way, ticks, now, since)
         if way * event.change < self.settings.minimum_effect / 2:
             self._watch[way] = Watch.new(len(self._watch[way].sums), now)
             return []
         return [self._raise(way, event)]
 
-    def _raise(self, way: int, event: Event) -> Event:
-        self.active[way] = Active.begin(event, way)
+    def _seen(self, way: int, ticks: Ticks, now: int, since: int) -> Event:
+        """A drift that began with tick ``since`` and is seen as tick ``now`` begins."""
+        assert self.model is not None  # noqa: S101 - only called with a model
+        reference = self.model.reference
+        window = self._window(ticks, reference, max(since, now - RECALL), now)
+        event = raised(NAMES[way], window, reference, self.settings, self._names)
+        return replace(event, started_at=float(since * TICK_S))
+
+    def _raise(self, way: int, event: Event, usual: float = 1.0) -> Event:
+        self.active[way] = Active.begin(event, way, usual)
         self.alarms[way] += 1
         return event
 
-    def _event(self, way: int, judged: Judged, ticks: Ticks, row: int, since: int) -> Event:
-        """A drift that began with tick ``since`` and was seen at a row."""
-        now = int(judged.frame.tick[row]) + 1
-        window, frame = self._window(ticks, max(since, now - RECALL), now)
-        assert self.model is not None  # noqa: S101 - only called with a model
-        found = explain(window, frame, self.model.reference, self.settings, self._names)
-        change = found.cost_after / found.cost_before - 1 if found.cost_before > 0 else 0.0
-        return Event(
-            event="raised",
-            direction=NAMES[way],
-            at=float(now * TICK_S),
-            started_at=float(since * TICK_S),
-            cost_before=found.cost_before,
-            cost_after=found.cost_after,
-            interval=found.interval,
-            effects=found.effects,
-            contributions=found.contributions,
-            verdict=verdict(window, self.model.reference, change, self.settings.minimum_effect),
-            rate_before=found.rate_before,
-            rate_after=found.rate_after,
-        )
+    def _at_once(self, model: Model, ticks: Ticks, now: int) -> list[Event]:
+        """Raise what most tenants show, against the hours before it began; history's level counts from there on."""
+        whole = Ticks.join([self._recent, ticks])
+        since = together.began(whole, model.reference, model.calm, now)
+        before = learn(whole.between(max(self._anew, now - RECALL), since), model.reference.layout, since)
+        event = raised(NAMES[UP], self._window(ticks, before, since, now), before, self.settings, self._names)
+        if event.change <= 0:
+            return []
+        frame = self._window(ticks, model.reference, since, now)[1]
+        usual = float(frame.n @ frame.expected) / max(1.0, float(frame.n.sum()))
+        return [self._raise(UP, event, usual=event.cost_before / max(1e-12, usual))]
 
-    def _window(self, ticks: Ticks, since: int, now: int) -> tuple[Ticks, Frame]:
+    def _window(self, ticks: Ticks, reference: Reference, since: int, now: int) -> tuple[Ticks, Frame]:
         """The cells of a window that ends inside the current piece, and the same laid out."""
-        assert self.model is not None  # noqa: S101 - only called with a model
         window = Ticks.join([self._recent.between(since, now), ticks.between(since, now)])
         silence = np.zeros(len(self._silence))
-        return window, dense(window, self.model.reference, since, now - since, silence)
+        return window, dense(window, reference, since, now - since, silence)
 
     def _end(self, way: int, active: Active, now: int, why: str) -> Event:
         """A drift is over: the sums begin anew."""
         del self.active[way]
+        self._anew = now
         if way in self._watch:
             self._watch[way] = Watch.new(len(self._watch[way].sums), now)
         return active.cleared(
@@ -257,6 +272,7 @@ class Detector:
             "recent": {name: getattr(self._recent, name) for name in self._recent.__slots__},
             "last": self._last.tolist(),
             "idle": self._idle,
+            "anew": self._anew,
             "silence": self._silence.tolist(),
             "watch": {way: watch.state() for way, watch in self._watch.items()},
             "active": {way: active.state() for way, active in self.active.items()},
@@ -275,7 +291,7 @@ class Detector:
         if state["version"] != VERSION:
             raise ValueError(f"drift state of version {state['version']}; this is version {VERSION}")
         new = cls(settings, names, model)
-        new._next, new._idle, new.score = state["next"], state["idle"], state["score"]
+        new._next, new._idle, new.score, new._anew = (state[key] for key in ("next", "idle", "score", "anew"))
         new._recent = Ticks(**{name: np.asarray(part) for name, part in state["recent"].items()})
         new._last, new._silence = np.array(state["last"]), np.array(state["silence"])
         new._watch = {int(way): Watch.from_state(one) for way, one in state["watch"].items()}
@@ -283,10 +299,3 @@ class Detector:
         new.alarms = {int(way): n for way, n in state["alarms"].items()}
         new._novice = Novice.from_state(state["novice"])
         return new
-
-
-def _gaps(n: Floats, idle: int) -> list[int]:
-    """Rows before which the sums count half: each first tick of a gap's eleventh minute."""
-    rows = np.arange(len(n))
-    last = np.maximum.accumulate(np.where(n > 0, rows, -1 - idle))
-    return [int(row) for row in np.flatnonzero((rows - last == GAP) & (n == 0))]

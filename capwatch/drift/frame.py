@@ -16,6 +16,8 @@ SILENT: Final = 40.0
 """Requests expected of a slot since its last one, from which on it counts as gone and has no share."""
 MOST: Final = 6 * HOUR
 """Ticks that are laid out at once."""
+GAP: Final = HOUR // 6
+"""Ticks without a request after which sums count half."""
 NEEDED: Final = ("n", "prompt", "computed", "output", "cost", "root_cost", *LEVELS)
 
 
@@ -100,3 +102,10 @@ def split(first: int, last: int, slots: int) -> Sequence[tuple[int, int]]:
     """(first, count) of pieces whose dense arrays stay small, aligned so that the same ticks give the same pieces."""
     size = max(1, min(MOST, 200_000 // max(1, slots)))
     return [(begin, min(size, last - begin)) for begin in range(first, last, size)]
+
+
+def gaps(n: Floats, idle: int) -> list[int]:
+    """Rows before which sums count half: each first tick of a gap's eleventh minute; ``idle``: ticks of it before."""
+    rows = np.arange(len(n))
+    last = np.maximum.accumulate(np.where(n > 0, rows, -1 - idle))
+    return [int(row) for row in np.flatnonzero((rows - last == GAP) & (n == 0))]

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from capwatch.drift import channels as bank
-from capwatch.drift import scale
+from capwatch.drift import scale, together
 from capwatch.drift.channels import DOWN, UP, Channel
 from capwatch.drift.frame import Frame, dense, split
 from capwatch.drift.history import History, coarse, pieces
@@ -18,6 +18,7 @@ from capwatch.drift.layout import lay_out
 from capwatch.drift.reference import Reference, learn, unlike
 from capwatch.drift.scale import MONTH, Scale, Stretch
 from capwatch.drift.ticks import DAY, HOUR, Ticks
+from capwatch.drift.together import Calm
 from capwatch.record import Floats
 
 LEAST_DAYS: Final = 3
@@ -54,6 +55,8 @@ class Model:
     reference: Reference
     watched: dict[int, Watched]
     """By direction."""
+    calm: Calm
+    """How steady tenants are over hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ def fit(ticks: Ticks, settings: Settings) -> Model:
 
 
 def fit_span(history: History, first: int, last: int, settings: Settings) -> Model:
-    """Fit a model on a history without drifts, which is read five times, piece by piece.
+    """Fit a model on a history without drifts, which is read six times, piece by piece.
 
     Levels come from evidence that the reference had not seen: each half of the history is judged by the other. A tenant
     that is absent from one half counts there as unseen, so a site with many new tenants gets levels that allow for it.
@@ -122,6 +125,8 @@ def fit_span(history: History, first: int, last: int, settings: Settings) -> Mod
     )
     del halves
     spans = (late, first, middle), (early, middle, last)
+    allowed = {UP: 1 - FALLS, DOWN: FALLS}
+    log_run = {way: log(MONTH / settings.false_alarms_per_month / part) for way, part in allowed.items()}
     watched = {}
     for way in (UP, DOWN):
         some = tuple(bank.channels(reference, way))
@@ -130,12 +135,12 @@ def fit_span(history: History, first: int, last: int, settings: Settings) -> Mod
             np.log(bank.priors(some)),
             bank.peers(some, reference),
             noise=reference.spread_cost["cost"],
-            log_run=log(MONTH / settings.false_alarms_per_month / (1 - FALLS if way == UP else FALLS)),
+            log_run=log_run[way],
             effect=settings.minimum_effect,
             way=way,
         )
         watched[way] = Watched(some, levels)
-    return Model(reference, watched)
+    return Model(reference, watched, together.fit(history, first, last, reference, log_run[UP]))
 
 
 def _observed(n: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

@@ -12,8 +12,9 @@ from capwatch.drift.layout import Layout
 from capwatch.drift.model import Model, Watched
 from capwatch.drift.reference import CELLS, Reference
 from capwatch.drift.scale import Scale
+from capwatch.drift.together import Calm
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 def save(model: Model) -> dict[str, Any]:
@@ -24,6 +25,7 @@ def save(model: Model) -> dict[str, Any]:
         "version": VERSION,
         "layout": {one.name: getattr(reference.layout, one.name) for one in fields(reference.layout)},
         "reference": {**told, "klass": reference.klass.reshape(CELLS, -1)},
+        "calm": asdict(model.calm),
         "watched": {
             way: {
                 "channels": [list(asdict(channel).values()) for channel in one.channels],
@@ -56,7 +58,8 @@ def load(saved: dict[str, Any]) -> Model:
         )
         for way, one in saved["watched"].items()
     }
-    return Model(Reference(layout=layout, **arrays), watched)
+    calm = Calm(**{name: _array(part) for name, part in saved["calm"].items()})
+    return Model(Reference(layout=layout, **arrays), watched, calm)
 
 
 def _array(value: object) -> Any:  # arrays, dictionaries of them, or numbers

@@ -28,7 +28,11 @@ LEAST_SLOPE: Final = 1.0
 CAP: Final = 1 / 4.6
 """No tick brings an alarm nearer by more than this part of its level: a burst of 20 s touches three ticks."""
 SURE: Final = 0.7
-"""Standard deviations of chance by which the change of cost exceeds the minimum effect."""
+"""Standard deviations of chance by which the change of cost exceeds the minimum effect …"""
+ASTRAY: Final = 2.0
+"""… and standard deviations of what the cost of the site does by itself …"""
+HOURS: Final = 3 * HOUR
+"""… over so many ticks."""
 LEAST_REQUESTS: Final = 50.0
 """Requests since the change point without which nothing is claimed."""
 FADE: Final = HOUR // 6
@@ -59,6 +63,8 @@ class Scale:
     """Mean requests of a minute."""
     noise: float
     """Standard deviation of the cost of a request."""
+    wander: float = 0.0
+    """Standard deviation of the relative excess of cost over hours, beyond chance."""
 
     @property
     def alarm(self) -> Floats:
@@ -161,7 +167,8 @@ def fit(
     """
     channels = history.found.shape[1]
     rho, usual = shock(history.found, history.n)
-    scale = Scale(np.zeros(channels), np.ones(channels), bonus, log_run, rho, usual, noise)
+    astray = wander(history, noise)
+    scale = Scale(np.zeros(channels), np.ones(channels), bonus, log_run, rho, usual, noise, astray)
     minute = trailing(history.n)
     parts = np.stack([history.n, way * (history.cost - history.expected), history.expected, history.n], axis=1)
     cap, crowd = np.full(channels, np.inf), np.maximum(1e-3, crowded(history.n, history.usual))
@@ -171,11 +178,11 @@ def fit(
         for a in range(channels):
             sums = cusum(np.minimum(history.found[:, a] * damping(rho[a], usual, minute), cap[a] * crowd))
             parts[:, 3] = way * history.gain[:, a] * crowd
-            counts = _credible_at(sums, parts, noise, effect)
+            counts = _credible_at(sums, parts, scale, effect)
             both.append((_maxima(sums), _maxima(np.where(counts, sums, 0.0))))
         maxima, gated = (np.stack(parts, axis=1) for parts in zip(*both, strict=True))
         start, slope = _like_peers(*_tail(maxima), peers)
-        scale = Scale(start, slope, bonus, log_run, rho, usual, noise)
+        scale = replace(scale, start=start, slope=slope, level=log_run)
         begin, steep = _tail(scale.surprise(gated).max(axis=1, initial=0.0)[:, None])
         level = max(log_run, begin[0] + max(1.0, steep[0]) * (log_run + np.log(TAIL)))
         scale = replace(scale, level=float(level))
@@ -206,10 +213,21 @@ def trailing(n: Floats, before: Floats | None = None) -> Floats:
     return np.asarray(total[size:] - total[:-size])
 
 
-def credible(window: Window, noise: float, effect: float) -> Bools:
+def wander(history: Stretch, noise: float) -> float:
+    """How far the cost of some hours strays from what is expected of them, relative to it and beyond chance."""
+    whole = len(history.n) // HOURS * HOURS
+    n, cost, expected = (
+        part[:whole].reshape(-1, HOURS).sum(axis=1) for part in (history.n, history.cost, history.expected)
+    )
+    surplus = (cost - expected) ** 2 - noise**2 * n
+    return float(np.sqrt(max(0.0, surplus.sum() / max(1e-12, float(expected @ expected)))))
+
+
+def credible(window: Window, scale: Scale, effect: float) -> Bools:
     """Where the cost surely changed by more than the minimum effect, and enough of it by the channel's own cause."""
     least = effect * window.expected
-    surely = window.excess > least + SURE * noise * np.sqrt(window.n)
+    error = np.sqrt(SURE**2 * scale.noise**2 * window.n + (ASTRAY * scale.wander * window.expected) ** 2)
+    surely = window.excess > least + error
     return np.asarray(surely & (window.gain > least) & (window.n >= LEAST_REQUESTS))
 
 
@@ -234,10 +252,10 @@ def since(steps: Floats, zero: Ints, kept: Floats, n: Floats) -> Floats:
     return found
 
 
-def _credible_at(sums: Floats, parts: Floats, noise: float, effect: float) -> Bools:
+def _credible_at(sums: Floats, parts: Floats, scale: Scale, effect: float) -> Bools:
     """The same after each tick, since the last zero of the sums there; ``parts``: what a window sums up, by column."""
     zero = np.maximum.accumulate(np.where(sums == 0.0, np.arange(1, len(sums) + 1), 0))
-    return credible(Window(*since(parts, zero[:, None], np.zeros(parts.shape[1]), parts[:, 0]).T), noise, effect)
+    return credible(Window(*since(parts, zero[:, None], np.zeros(parts.shape[1]), parts[:, 0]).T), scale, effect)
 
 
 def _maxima(sums: Floats) -> Floats:

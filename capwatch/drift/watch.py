@@ -66,7 +66,7 @@ class Watch:
             expected=since(expected, zero, self.expected, n[:, 0]),
             gain=since(way * stretch.gain * crowd, zero, self.gain, n[:, 0]),
         )
-        surprise = np.where(credible(window, scale.noise, effect), scale.surprise(sums), 0.0)
+        surprise = np.where(credible(window, scale, effect), scale.surprise(sums), 0.0)
         best = surprise.max(axis=1, initial=0.0)
         alarms = np.flatnonzero(best >= scale.level)
         last = int(alarms[0]) if len(alarms) else len(steps) - 1
