@@ -21,6 +21,8 @@ from capwatch.drift.reference import Reference, learn
 from capwatch.drift.ticks import COLUMN, HOUR, Ticks
 from capwatch.record import Bools, Floats, Ints
 
+UNSURE: Final = HOUR // 6
+"""Ticks before the change point, an estimate, that are no time before: a newcomer may be among them."""
 LEAST: Final = 300.0
 """Requests since the change point without which nothing is known of the new mix."""
 SURE: Final = 2.0
@@ -82,8 +84,8 @@ def shift(history: History, first: int, at: int, last: int, settings: Settings) 
     Returns:
         The change; None where there are too few requests on either side to tell.
     """
-    layout = lay_out(pieces(history, first, at))
-    before = coarse(history, first, at, layout)
+    layout = lay_out(pieces(history, first, at - UNSURE))
+    before = coarse(history, first, at - UNSURE, layout)
     if before["n"].sum() < LEAST:
         return None
     reference = learn(before, layout, at)
