@@ -117,11 +117,14 @@ def fit_span(history: History, first: int, last: int, settings: Settings) -> Mod
     layout = lay_out(pieces(history, first, last))
     middle = (first + last) // 2 // HOUR * HOUR
     halves = coarse(history, first, middle, layout), coarse(history, middle, last, layout)
-    early, late = (learn(half, layout.among(np.unique(half.tenant).tolist()), last) for half in halves)
+    early, late = (
+        learn(half, layout.among(np.unique(half.tenant).tolist()), last, since)
+        for half, since in zip(halves, (first, middle), strict=True)
+    )
     shocks = _together(unlike(early, halves[1]), unlike(late, halves[0]))
     early, late, reference = (
         replace(one, shock=shocks["shock"], common=shocks["common"])
-        for one in (early, late, learn(Ticks.join(halves), layout, last))
+        for one in (early, late, learn(Ticks.join(halves), layout, last, first))
     )
     del halves
     spans = (late, first, middle), (early, middle, last)

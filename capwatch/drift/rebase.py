@@ -88,7 +88,7 @@ def shift(history: History, first: int, at: int, last: int, settings: Settings) 
     before = coarse(history, first, at - UNSURE, layout)
     if before["n"].sum() < LEAST:
         return None
-    reference = learn(before, layout, at)
+    reference = learn(before, layout, at, first)
     size = len(layout.owners) * (len(layout.classes) + 1)
     silence, seen, strange = np.zeros(len(layout.owners)), [], []
     usual = 0.0

@@ -105,13 +105,14 @@ def weights(hours: Ints, now: int) -> Floats:
     return np.asarray(0.5 ** ((now - hours // (HOUR // 2) * (HOUR // 2)) * TICK_S / HALF_LIFE_S))
 
 
-def learn(ticks: Ticks, layout: Layout, now: int) -> Reference:
+def learn(ticks: Ticks, layout: Layout, now: int, since: int | None = None) -> Reference:
     """Learn the levels from a history.
 
     Args:
         ticks: the history; cells of tenants that the layout does not know are left out.
         layout: which tenants, classes and routes have places.
-        now: the tick as seen from which older requests count less.
+        now: the tick as seen from which older requests count less; the history ends there or before.
+        since: where the history begins, if that is not the first tick: sums of half hours begin before what they hold.
     """
     slots, classes = len(layout.owners), len(layout.classes) + 1
     slot, klass, hour = layout.slots(ticks), layout.class_places(ticks), cell(ticks.tick)
@@ -126,7 +127,7 @@ def learn(ticks: Ticks, layout: Layout, now: int) -> Reference:
     shocks = _shocks(ticks, layout, level, spread)
     return Reference(
         layout=layout,
-        **_rates(ticks, layout, weight, slot=slot, counts=by_cell["n"].sum(axis=2), now=now),
+        **_rates(ticks, layout, weight, slot=slot, counts=by_cell["n"].sum(axis=2), span=(since, now)),
         share=total["n"].sum(axis=1) / max(1.0, total["n"].sum()),
         klass=_class_shares(by_cell["n"], layout.clocked),
         **_routes(ticks, layout, weight, hour),
@@ -144,11 +145,21 @@ def learn(ticks: Ticks, layout: Layout, now: int) -> Reference:
     )
 
 
-def _rates(ticks: Ticks, layout: Layout, weight: Floats, *, slot: Ints, counts: Floats, now: int) -> dict[str, Any]:
+def _lasting(ticks: Ticks, since: int | None, now: int) -> tuple[Ints, Floats]:
+    """The half hours that a history has, and the weight of the ticks that it has of each; only its ends cut one."""
+    half = HOUR // 2
+    halves = np.unique(ticks.tick // half) * half
+    first = int(ticks.tick[0]) if since is None and len(ticks) else since or 0
+    whole = np.minimum(halves + half, now) - np.maximum(halves, first)
+    return halves, weights(halves, now) * np.clip(whole, 0, half)
+
+
+def _rates(
+    ticks: Ticks, layout: Layout, weight: Floats, *, slot: Ints, counts: Floats, span: tuple[int | None, int]
+) -> dict[str, Any]:
     """Requests per tick by hour for usual slots, by tick of the hour for clocked ones."""
-    hours = np.unique(ticks.tick // HOUR) * HOUR
-    lasting = weights(hours, now) * HOUR
-    ticks_of = added(cell(hours), lasting, CELLS)
+    halves, lasting = _lasting(ticks, *span)
+    ticks_of = added(cell(halves), lasting, CELLS)
     clocked = layout.clocked
     alone = np.where(clocked, 0.0, counts)
     free, lasting_of = _pooled(alone), _pooled(ticks_of)
@@ -160,7 +171,7 @@ def _rates(ticks: Ticks, layout: Layout, weight: Floats, *, slot: Ints, counts: 
     rate = share * np.maximum(volume, 1e-9)[:, None]
     rate *= (
         np.where((alone > 0) | (overall > 0), _peculiar(alone, rate * ticks_of[:, None]), 1.0)
-        if len(hours) > CELLS // 2
+        if len(halves) > CELLS
         else 1.0
     )
     # Minutes that run by the clock belong to another slot: the usual one has nothing there, and more elsewhere.

@@ -36,7 +36,7 @@ def test_half_hours_teach_what_ticks_teach(whole: Callable[[], Ticks]) -> None:
     assert bool(layout.minutes) == (whole is clocked)
     few = coarse(told, first, last, layout)
     assert len(few) < len(told) / 20
-    expected, found = learn(told, layout, last), learn(few, layout, last)
+    expected, found = learn(told, layout, last), learn(few, layout, last, first)
     for part in fields(expected):
         one, other = getattr(expected, part.name), getattr(found, part.name)
         if part.name == "layout":
@@ -45,6 +45,20 @@ def test_half_hours_teach_what_ticks_teach(whole: Callable[[], Ticks]) -> None:
         pairs = [(one[name], other[name]) for name in one] if isinstance(one, dict) else [(one, other)]
         for before, after in pairs:
             np.testing.assert_allclose(after, before, rtol=1e-9, atol=1e-12, err_msg=part.name)
+
+
+@pytest.mark.parametrize("days", [3, 14])
+def test_a_part_of_an_hour_is_no_hour(days: int) -> None:
+    """A flat rate is flat in every hour, also in the one in which the history begins and ends."""
+    requests = rows(MONDAY, DAY, 1)
+    at = MONDAY + 16 * 60 + np.arange(0.0, days * DAY, 5.0)
+    told = ticks(replace(requests.take(np.zeros(len(at), np.int64)), at=at))
+    first, last = int(told.tick[0]), int(told.tick[-1]) + 1
+    layout = lay_out([told])
+    now = np.arange(last, last + 6)
+    present = np.ones(len(layout.owners), np.bool_)
+    for one in (learn(told, layout, last), learn(coarse(told, first, last, layout), layout, last, first)):
+        assert one.rates(now, present).sum(axis=1) == pytest.approx(2.0, rel=0.02)
 
 
 def test_places_are_given_by_pieces() -> None:
