@@ -255,9 +255,8 @@ class Detector:
         self._anew = now
         if way in self._watch:
             self._watch[way] = Watch.new(len(self._watch[way].sums), now)
-        return active.cleared(
-            float(now * TICK_S), {"accepted": "accepted", "more": "a further change follows"}.get(why, "")
-        )
+        note = {"accepted": "accepted", "more": "a further change follows"}.get(why, "")
+        return active.cleared(float(now * TICK_S), note)
 
     def _learning(self, ticks: Ticks) -> list[Event]:
         events = self._novice.feed(ticks, self.settings, self._names)
