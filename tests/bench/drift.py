@@ -25,7 +25,7 @@ from .drifts.protocol import Bench, Trial, span, with_cron
 from .drifts.rivals import RIVALS, Series, Tuned, delay, river
 from .drifts.traffic import DRIFTS, HOUR, QUIET, Background, Drift, background
 
-SEED = 20261201
+SEED = 20275378
 KINDS = {
     "prompts": "prompt",
     "output": "output",
