@@ -35,14 +35,30 @@ def view(
     found = [one for one in found if not hidden(one.metric, disabled)]
     found.append(alone(m.SERIES, 1.0 + sum(map(samples, found))))
     if families is not None:
-        found = [one for one in found if one.metric.name in families or one.metric.family in families]
+        found = [one for one in found if families.intersection(names(one.metric))]
     return sorted(found, key=lambda one: _ORDER[one.metric])
+
+
+def showing(meters: Sequence[Meter], empty: Totals, families: frozenset[str] | None) -> list[Meter]:
+    """Those of the meters that are needed to show the metrics of these names, see `view`.
+
+    ``empty`` are totals of these meters in which nothing has happened: a meter shows all its metrics of them, too.
+    """
+    if families is None or m.SERIES.name in families:  # it counts the series of all
+        return list(meters)
+    shown = ((meter, {name for one in meter.show(empty) for name in names(one.metric)}) for meter in meters)
+    return [meter for meter, told in shown if told & families]
+
+
+def names(metric: Metric) -> tuple[str, str]:
+    """The names by which people may choose a metric: with and without `_total`."""
+    return metric.name, metric.family
 
 
 def hidden(metric: Metric, disabled: frozenset[str]) -> bool:
     """Whether `metrics.disable` names a metric."""
     pairs = "tenant_route:*" in disabled and metric.labels[:2] == ("tenant", "route")
-    return pairs or metric.name in disabled or metric.family in disabled
+    return pairs or not disabled.isdisjoint(names(metric))
 
 
 def samples(series: Series) -> int:

@@ -32,11 +32,10 @@ def by_pool(loads: Sequence[Load], gauges: Mapping[Metric, Gauge]) -> Iterator[S
 
 def by_name(metric: Metric, loads: Sequence[Load], told: Callable[[Load], Mapping[str, float]]) -> Iterator[Series]:
     """The series of a metric whose last label takes any names."""
-    found = [(load.number, told(load)) for load in loads]
-    names = sorted({name for _, values in found for name in values})
+    found = [(load.number, one) for load in loads if (one := told(load))]
+    names = sorted({name for _, one in found for name in one})
     numbers = np.array([number for number, _ in found], np.int64)
     order = np.argsort(numbers)
     columns = [Column("", ((metric.labels[-1], name),)) for name in names]
     values = np.array([[one.get(name, np.nan) for name in names] for _, one in found]).reshape(len(found), len(names))
-    if names:
-        yield Series(metric, POOLS, numbers[order], values[order], columns)
+    yield Series(metric, POOLS, numbers[order], values[order], columns)

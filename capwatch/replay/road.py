@@ -94,24 +94,29 @@ def replay(
     done = pending = last = 0
     for part in _merged(config, logs, now, step):
         if step is not None:
-            totals.apply(pipeline.freeze())
+            _hand_over(pipeline, totals, kept=kept)
             for moment in _moments(totals.clock, part.begins, step, last):
                 totals.advance(moment * step)
                 yield pipeline, totals, done
                 last = moment
         elif pending >= PER_DELTA:
             pending = 0
-            totals.apply(pipeline.freeze())
-            if not kept:
-                totals.kept(len(totals.closed))  # there is no history that waits for them
+            _hand_over(pipeline, totals, kept=kept)
             yield pipeline, totals, done
         pipeline.take(part.origin, part.decoded, now)
         done += part.length
         pending += part.length
     if not pipeline.clock:
         pipeline.tick(now)  # only engines have told anything, so the clock is theirs
-    totals.apply(pipeline.freeze())
+    _hand_over(pipeline, totals, kept=kept)
     yield pipeline, totals, done
+
+
+def _hand_over(pipeline: Pipeline, totals: Totals, *, kept: bool) -> None:
+    """Let the totals take over what was read."""
+    totals.apply(pipeline.freeze())
+    if not kept:
+        totals.kept(len(totals.closed))  # there is no history that waits for them
 
 
 def told_until(config: Config, logs: Sequence[Log], wall: float) -> float:

@@ -24,7 +24,7 @@ from capwatch.metrics import CATALOGUE
 from capwatch.replay import chosen, replay, told_until
 from capwatch.replay.backfill import OpenMetricsFile
 from capwatch.replay.keeping import kept
-from capwatch.view import view
+from capwatch.view import names, view
 
 EXAMPLE = "capwatch replay --config.file capwatch.yml access.jsonl"
 
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     now, disabled = told_until(config, logs, time.time()), frozenset(config.metrics.disable)
     with (
         kept(config, arguments.state_dir) as history,
-        _openmetrics(arguments.openmetrics_out) as file,
+        _openmetrics(arguments.openmetrics_out, families, disabled) as file,
         _events(arguments.events_out) as told,
     ):
         secret = b"" if history is None else history.secret
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
             if told is not None:
                 told.writelines(json.dumps(event) + "\n" for event in events)
             if file is not None:
-                file.write(view(pipeline.meters, totals, families=families, disabled=disabled), totals)
+                file.write(pipeline, totals)
         progress.end()
         sys.stdout.buffer.write(Writer(totals.names).page(view(pipeline.meters, totals, disabled=disabled)))
         if history is not None:
@@ -80,9 +80,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _openmetrics(path: str | None) -> AbstractContextManager[OpenMetricsFile | None]:
+def _openmetrics(
+    path: str | None, families: frozenset[str] | None, disabled: frozenset[str]
+) -> AbstractContextManager[OpenMetricsFile | None]:
     try:
-        return OpenMetricsFile(path) if path else nullcontext()
+        return OpenMetricsFile(path, families, disabled) if path else nullcontext()
     except OSError as error:
         raise UsageError(f"--openmetrics-out: {path}: cannot be written: {error.strerror}") from None
 
@@ -98,7 +100,7 @@ def _families(text: str | None) -> frozenset[str] | None:
     if text is None:
         return None
     chosen = frozenset(name.strip() for name in text.split(",") if name.strip())
-    known = {name for metric in CATALOGUE.values() for name in (metric.name, metric.family)}
+    known = {name for metric in CATALOGUE.values() for name in names(metric)}
     for name in sorted(chosen - known):
         raise UsageError(f"--families: no metric {name!r}; `capwatch metrics` lists them")
     return chosen

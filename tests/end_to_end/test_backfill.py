@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from capwatch.cli import main
+from capwatch.replay.backfill import OpenMetricsFile
 from tests.truth import truth
 from tests.truth.rows import Bools, Floats, Rows, labels
 from tests.truth.traffic import Traffic
@@ -153,6 +155,16 @@ def test_what_happens_at_the_very_time_counts(tmp_path: Path) -> None:
     printed("replay", "--config.file", "capwatch.yml", *words, cwd=tmp_path)
     found = samples((tmp_path / "out.om").read_text(), "capwatch_requests_total")
     assert [(at - YESTERDAY, value) for at, value in found] == [(15, 3), (30, 4), (45, 5), (60, 6)]
+
+
+def test_what_is_held_in_memory_does_not_matter(backfill: Backfill, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is the same, whether each sample goes to its family's file at once or all at the end."""
+    folder = backfill.openmetrics.parent
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(OpenMetricsFile, "HELD", 1)
+    words = ("--openmetrics-out", "again.om", "--step", f"{STEP}s", "--families", FAMILIES, "1.jsonl", "0.jsonl")
+    assert main(["replay", "--config.file", "capwatch.yml", *words]) == 0
+    assert (folder / "again.om").read_bytes() == backfill.openmetrics.read_bytes()
 
 
 PARSED = ("capwatch_goodput_requests", "capwatch_phase_seconds", "capwatch_lines_read", "capwatch_duration_seconds")
