@@ -53,7 +53,7 @@ def _parts(document: Document, draw: Callable[[Figure], str]) -> Iterator[str]:
     yield f"<h1>Capacity review, week {week.week}</h1>"
     yield f'<p class="soft">{day(week.week.since)} to {day(week.week.until)} UTC, from {escape(week.source)}</p>'
     shown = [section for section in document.sections if section.text or section.tables or section.figures]
-    yield "<nav>" + "".join(f'<a href="#{_anchor(one.title)}">{escape(one.title)}</a>' for one in shown) + "</nav>"
+    yield "<nav>" + "\n".join(f'<a href="#{_anchor(one.title)}">{escape(one.title)}</a>' for one in shown) + "</nav>"
     yield '<ul class="summary">' + "".join(f"<li>{escape(line)}</li>" for line in lines(document)) + "</ul>"
     yield "<h2>Findings</h2>"
     yield from (_finding(number, one) for number, one in enumerate(document.findings, start=1))
