@@ -10,9 +10,11 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 
+from capwatch.eventclock import EventClock
 from capwatch.ledger import Gathering
-from capwatch.meters.engine import book_cold_start
+from capwatch.meters.engine import FLEET, book_cold_start, book_reached
 from capwatch.record import Reached
 
 MOST: Final = 1_000
@@ -33,14 +35,18 @@ class _Start(msgspec.Struct, array_like=True):
 class ColdStarts:
     """The newest start of each engine by (pool, engine). Plain values: `save` and `load`, `news` and `absorb`."""
 
-    def __init__(self, into: Gathering) -> None:
+    def __init__(self, into: Gathering, time: EventClock) -> None:
         """Book into a gathering."""
         self._into = into
+        self._time = time
         self._starts: dict[tuple[str, str], _Start] = {}
         self._changed: set[tuple[str, str]] = set()
 
-    def hear(self, pool: str, engine: str, told: Reached) -> None:
-        """Take in how far a start has come; its ``at`` is set. A phase belongs to the start told before it."""
+    def hear(self, pool: str, engine: str, told: Reached, now: float) -> None:
+        """Take in how far a start has come; its ``at`` is set. A phase belongs to the start told before it.
+
+        ``now`` (s, epoch) is the wall clock.
+        """
         began, key = (told.at or 0.0) - told.seconds, (pool, engine)
         known = self._starts.get(key)
         if known is None or (told.phase == "start" and began > known.began + SAME_S):
@@ -48,6 +54,9 @@ class ColdStarts:
         elif told.phase == "start" and began < known.began - SAME_S:
             return
         if told.phase != "start":
+            at = told.at or 0.0
+            if told.phase not in known.reached and self._time.takes(FLEET, np.array([at]), now).all():
+                book_reached(self._into, pool, told.phase, at, told.seconds)
             known.reached[told.phase] = told.seconds
         self._changed.add(key)
         if len(self._starts) > MOST:
@@ -60,7 +69,7 @@ class ColdStarts:
 
     def inherit(self, other: ColdStarts) -> None:
         """Go on with the starts of another pipeline of the same names."""
-        self._starts, self._changed = other._starts, other._changed
+        self._starts, self._changed, self._time = other._starts, other._changed, other._time
 
     def news(self) -> list[object]:
         """Starts that changed since the last call, as plain builtins; None for one that is forgotten."""

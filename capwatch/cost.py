@@ -7,7 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from capwatch.capacity import work
-from capwatch.record import Batch, Floats, zeroed
+from capwatch.record import OUTCOMES, Batch, Floats, zeroed
+
+GIVEN_UP = tuple(OUTCOMES.index(name) for name in ("client_abort", "timeout"))
+"""Outcomes of requests that nobody waited for to the end: their cost is for nothing."""
 
 
 class Cost(NamedTuple):

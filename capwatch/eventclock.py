@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from capwatch.ledger import LASTING
+from capwatch.ledger import LASTING, Table
 from capwatch.record import Bools, Floats, Ints
 from capwatch.seen import ROLLUP_S, ROLLUP_SLOTS
 from capwatch.sketch import SLICE, SLICES
@@ -63,6 +63,10 @@ class EventClock:
         self.at = max(self.at, float(running[-1]))
         self.told_at = now
         return Timed(late, timely, _slots(timely, slice_), _slots(kept, five), running)
+
+    def takes(self, table: Table, at: Floats, now: float) -> Bools:
+        """Which times fall into slots that a table keeps open, and not ahead of the wall clock ``now``."""
+        return (at // table.slot_s >= table.oldest(self.at)) & (at <= now + FUTURE_S)
 
     def note(self, source: int, event_at: Floats, now: float) -> float | None:
         """The newest event of a source, these among them that are not in the future; None before the first."""

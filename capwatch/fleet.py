@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -31,6 +31,10 @@ LASTING: Final = frozenset({"kv_capacity_tokens"})
 """Told once at the start, and true until the next start."""
 RETIRE_S: Final = 7 * 86400.0
 """A replica that was silent so long is gone, like names of requests (contract, section 5): rollouts bring new ones."""
+HOLDS_S: Final = 300.0
+"""What a replica that is asked told holds for so long at most where sums over time are made of it."""
+LOST_S: Final = 900.0
+"""A replica whose log falls silent in the middle of work is gone after so long; logs are read apart by less."""
 MOST: Final = 10_000
 """Replicas known at once, as many as a configuration can name; more come from hostile logs alone, and are not heard."""
 
@@ -44,6 +48,9 @@ class Replica(msgspec.Struct, array_like=True):
     """Seconds until its values are withdrawn; infinite where whoever asks the engine says so."""
     state: str
     values: dict[str, float]
+    working: bool = False
+    """Whether it had work when it told of it last."""
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +60,16 @@ class News:
     pool: str
     engine: str
     replica: Replica
+    at: float
+    """s, epoch: when it was heard, or was last."""
     preemptions: float = 0.0
     restarts: float = 0.0
+    seconds: float = 0.0
+    """Since it was heard before, while that holds."""
+    held: Mapping[str, float] = field(default_factory=dict)
+    """What it had told before, which held for so long."""
+    came: bool = False
+    left: bool = False
 
 
 class Fleet:
@@ -87,24 +102,28 @@ class Fleet:
         """
         known = self._replicas.get((pool, engine))
         if sample is None or sample.at is None:
-            return self._withdraw(pool, engine, known) if known else None
+            return self._withdraw(pool, engine, known, lost=known.state != "unknown") if known else None
         if known is None and len(self._replicas) >= MOST:
             return None
         told = {name: value for name in GAUGES if (value := getattr(sample, name)) is not None}
         preemptions, starts = sample.preemptions or 0.0, sample.starts or 0.0
-        if known is None or not known.at:
+        came = known is None or not known.at
+        if known is None or came:
             known = self._replicas[pool, engine] = Replica(sample.at, patience, "unknown", {})
             starts = 0.0  # a start is a restart only of an engine that was known
         elif sample.at < known.at:
-            return News(pool, engine, known, preemptions, starts)
+            return News(pool, engine, known, sample.at, preemptions, starts)
         self._changed.add((pool, engine))
+        seconds, held = _since(known, sample.at, patience), dict(known.values)
+        came, known.lost = came or known.lost, False
         known.at, known.patience = sample.at, patience
         if starts:
             known.values = {}
         known.values |= told
         if told.keys() - LASTING or state is not None:
             known.state = state or _state(known.values)
-        return News(pool, engine, known, preemptions, starts)
+            known.working = known.state == "busy"
+        return News(pool, engine, known, sample.at, preemptions, starts, seconds, held, came)
 
     def live(self, pool: str) -> int:
         """How many replicas of a pool are heard of."""
@@ -122,12 +141,13 @@ class Fleet:
 
     def expire(self, clock: float) -> list[News]:
         """Withdraw what is too old at this event time (s, epoch)."""
-        old = [
-            (key, replica)
-            for key, replica in self._replicas.items()
-            if replica.state != "unknown" and clock - replica.at > replica.patience
-        ]
-        return [self._withdraw(*key, replica) for key, replica in old]
+        found = []
+        for key, replica in self._replicas.items():
+            silent = clock - replica.at
+            lost = replica.working and not replica.lost and silent > LOST_S and replica.patience < math.inf
+            if lost or (replica.state != "unknown" and silent > replica.patience):
+                found.append(self._withdraw(*key, replica, lost=lost))
+        return found
 
     def retire(self, clock: float) -> set[str]:
         """Forget replicas that have been silent for seven days of event time (s, epoch), those apart that are asked.
@@ -144,11 +164,11 @@ class Fleet:
             self._changed.add(key)
         return {engine for _, engine in gone} - {engine for _, engine in self._replicas}
 
-    def _withdraw(self, pool: str, engine: str, replica: Replica) -> News:
+    def _withdraw(self, pool: str, engine: str, replica: Replica, *, lost: bool = False) -> News:
         self._changed.add((pool, engine))
-        replica.state = "unknown"
+        replica.state, replica.lost = "unknown", replica.lost or lost
         replica.values = {name: value for name, value in replica.values.items() if name in LASTING}
-        return News(pool, engine, replica)
+        return News(pool, engine, replica, replica.at, left=lost)
 
     def news(self) -> list[object]:
         """Replicas that changed since the last call, as plain builtins; None for one that is gone."""
@@ -170,6 +190,12 @@ class Fleet:
     def load(self, saved: Iterable[Any]) -> None:
         """Take over what `save` gave."""
         self._replicas = {(pool, engine): msgspec.convert(replica, Replica) for pool, engine, replica in saved}
+
+
+def _since(known: Replica, at: float, patience: float) -> float:
+    """Seconds for which a replica's values held until a time (s, epoch); 0 where they did not hold until then."""
+    seconds = at - known.at
+    return seconds if known.state != "unknown" and seconds <= min(patience, HOLDS_S) else 0.0
 
 
 def _state(values: Mapping[str, float]) -> str:

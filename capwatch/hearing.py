@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from capwatch.config.schema import DEFAULT_POOL
 from capwatch.dialect import Decoded
 from capwatch.dialect.vocabulary import replica_name
@@ -27,10 +29,10 @@ class Hearing:
         self.time = time
         self._fleet = Fleet()
 
-    def take(self, origin: Origin, decoded: Decoded) -> None:
-        """Hear what lines tell of engines."""
+    def take(self, origin: Origin, decoded: Decoded, now: float) -> None:
+        """Hear what lines tell of engines; ``now`` (s, epoch) is the wall clock."""
         for _, sample in decoded.samples:
-            self.hear(origin.pool or DEFAULT_POOL, replica_name(origin.engine, sample.engine), sample)
+            self.hear(origin.pool or DEFAULT_POOL, replica_name(origin.engine, sample.engine), sample, now=now)
 
     def hear(
         self,
@@ -41,19 +43,22 @@ class Hearing:
         patience: float = PATIENCE_S,
         state: str | None = None,
         grown: Mapping[str, float] | None = None,
+        now: float | None = None,
     ) -> None:
         """Take in what an engine told, see `Fleet.hear`.
 
-        ``grown`` is by how much its counters grew since it was heard before, see `Vocabulary.counters`.
+        ``grown`` is by how much its counters grew since it was heard before, see `Vocabulary.counters`; ``now``
+        (s, epoch) the wall clock, by default the time of the sample.
         """
-        self._book([news] if (news := self._fleet.hear(pool, engine, sample, patience=patience, state=state)) else [])
+        news = self._fleet.hear(pool, engine, sample, patience=patience, state=state)
+        self._book([news] if news else [], now)
         if news is None or sample is None or sample.at is None:
             return
         self.time.heard_at = max(self.time.heard_at, sample.at)
         if grown:
             number = self._into.names.id(POOL.name, pool)
             coverage.book_counts(self._into, number, sample.at, grown.get("requests", 0.0))
-            meter.book_recomputed(self._into, number, grown.get("recomputed_tokens"))
+            meter.book_recomputed(self._into, number, sample.at, grown.get("recomputed_tokens"))
         if sample.running is not None and sample.waiting is not None:
             book_measured(self._into, pool, engine, sample.at, sample.running + sample.waiting)
 
@@ -93,6 +98,8 @@ class Hearing:
         """See `Fleet.load`."""
         self._fleet.load(saved)
 
-    def _book(self, found: Iterable[News]) -> None:
+    def _book(self, found: Iterable[News], now: float | None = None) -> None:
         for news in found:
             meter.book(self._into, news)
+            if self.time.takes(meter.FLEET, np.array([news.at]), news.at if now is None else now).all():
+                meter.book_hour(self._into, news)

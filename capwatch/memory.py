@@ -48,10 +48,10 @@ class Memory:
     joins: Joins = field(default_factory=Joins)
     attempts: Attempts = field(default_factory=Attempts)
 
-    def take(self, origin: Origin, decoded: Decoded, pools_of: Callable[[Origin, Batch], Ints]) -> None:
+    def take(self, origin: Origin, decoded: Decoded, pools_of: Callable[[Origin, Batch], Ints], now: float) -> None:
         """Remember what lines tell beside requests that are over: starts of engines, deploys, requests that go on."""
         for _, reached in decoded.reached:
-            self.starts.hear(origin.pool or DEFAULT_POOL, replica_name(origin.engine, None), reached)
+            self.starts.hear(origin.pool or DEFAULT_POOL, replica_name(origin.engine, None), reached, now)
         self.watching.drifts.marks.add(note for _, note in decoded.notes)
         if decoded.going:
             going = [one for _, one in decoded.going]

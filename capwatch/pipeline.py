@@ -69,7 +69,9 @@ class Pipeline:
         ids = SeenIds(config.dedupe.window, None if kept else hash)
         self.cards = Cards(self._into, config.pools)
         watching = Watching(config, pools, self._into, self.engines.live)
-        self._memory = Memory(ids, watching, self.cards, ColdStarts(self._into), Waits(self._into, self._time))
+        self._memory = Memory(
+            ids, watching, self.cards, ColdStarts(self._into, self._time), Waits(self._into, self._time)
+        )
         self.secret = secret
         self.pending = 0  # lines taken since the last freeze
         self.watches = True  # whether detectors and budgets see requests; not those of a past that is made up
@@ -104,13 +106,14 @@ class Pipeline:
         else:
             clocks = np.full(len(batch), self._time.reached(now))
         repeated = self._memory.ids.repeats(origin.source, batch.dedupe_key, clocks)
-        lost = _lines_lost(decoded, repeated)
+        lost = decoded.lost(repeated)
         self.pending += decoded.read
-        self.engines.take(origin, decoded)
-        self._memory.take(origin, decoded, self._pools_of)
+        self.engines.take(origin, decoded, now)
+        self._memory.take(origin, decoded, self._pools_of, now)
+        newest = self._note(source, decoded, now)
+        at = self.clock or newest or now
         counts = (decoded.read, decoded.counted - lost, decoded.skipped + lost)
-        sources.lines(self._into, source, counts, decoded.dropped)
-        self._note(source, decoded, now)
+        sources.lines(self._into, source, counts, decoded.dropped, at)
         counted = ~repeated & ~batch.part & origin.counts
         rows = np.flatnonzero(counted)
         self._hold(origin, batch, np.flatnonzero(~repeated & ~counted), now)
@@ -122,8 +125,8 @@ class Pipeline:
         of = classified.of
         charged = cost.of(batch, classified.prefill_rate[of], classified.decode_rate[of])
         groups = self._grouped(classified, charged.total, counted, self._time.reached(now))
-        sources.duplicates(self._into, groups.route[of[repeated & ~batch.part]])
-        sources.late(self._into, source, int((timed.late & counted).sum()))
+        sources.duplicates(self._into, source, groups.route[of[repeated & ~batch.part]], at)
+        sources.late(self._into, source, int((timed.late & counted).sum()), at)
         targets = slo.Targets(*(bound[of] for bound in classified.targets))
         seen = Seen(
             batch=batch,
@@ -172,6 +175,7 @@ class Pipeline:
     def freeze(self) -> Delta:
         """The increments since the last call."""
         self.pending = 0
+        self.engines.expire()
         self._memory.turn(self.clock)
         return self._into.freeze(self.clock)
 
@@ -238,12 +242,13 @@ class Pipeline:
         classified = self._classifier.classify(origin.source, origin.pool, batch)
         return self._pools[classified.pool[classified.of]]
 
-    def _note(self, source: int, decoded: Decoded, now: float) -> None:
-        """Note the newest event of a source."""
+    def _note(self, source: int, decoded: Decoded, now: float) -> float | None:
+        """Note the newest event of a source, and return it (s, epoch)."""
         told = [sample.at for _, sample in decoded.samples if sample.at is not None]
         newest = self._time.note(source, np.concatenate([decoded.batch.event_at, np.array(told)]), now)
         if newest is not None:
             sources.newest(self._into, source, newest)
+        return newest
 
     def _grouped(self, classified: Classified, worth: Floats, counted: Bools, clock: float) -> Groups:
         """Give each group its names, by what those of its requests that count are worth."""
@@ -267,7 +272,8 @@ class Pipeline:
         rows = rows[batch.event_at[rows] <= now + FUTURE_S]
         if len(rows):
             self._memory.joins.hold(batch, rows)
-            coverage.book_records(self._into, batch, rows[~batch.part[rows]], self._pools_of(origin, batch))
+            whole = rows[~batch.part[rows] & self._time.takes(coverage.COVER, batch.event_at[rows], now)]
+            coverage.book_records(self._into, batch, whole, self._pools_of(origin, batch))
 
     def _sweep(self) -> None:
         """Retire what the clock says is silent, before it is heard of again: who returns starts anew."""
@@ -290,11 +296,3 @@ def empty(meters: Sequence[Meter], *, natives: bool = True) -> Totals:
 def _rows_of(table: Table, keys: Ints) -> Iterable[tuple[int, int, int]]:
     """The ids behind keys of a table with three axes."""
     return zip(*(ids.tolist() for ids in table.unpack(keys)), strict=True)
-
-
-def _lines_lost(decoded: Decoded, repeated: Bools) -> int:
-    """Lines counted by the decoder all of whose records are repeats: they are skipped lines."""
-    if not repeated.any():
-        return 0
-    kept = set(decoded.lines[~repeated].tolist()) | {line for line, _ in decoded.samples}
-    return len(set(decoded.lines[repeated].tolist()) - kept)

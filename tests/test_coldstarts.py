@@ -21,9 +21,9 @@ PHASES = {"weights": 40.0, "kv_cache": 55.0, "ready": 56.0, "first_request": 70.
 def hear(spine: Spine, engine: str, began: float, *phases: str, pool: str = "chat") -> None:
     """Let a start of an engine come to these phases."""
     starts = spine.pipeline._memory.starts
-    starts.hear(pool, engine, Reached("start", 0.0, began))
+    starts.hear(pool, engine, Reached("start", 0.0, began), began + 99)
     for phase in phases:
-        starts.hear(pool, engine, Reached(phase, PHASES[phase], began + PHASES[phase]))
+        starts.hear(pool, engine, Reached(phase, PHASES[phase], began + PHASES[phase]), began + 99)
     spine.commit()
 
 
@@ -77,7 +77,7 @@ def test_a_restart_of_the_daemon_goes_on() -> None:
         other.totals, other.pipeline.names = spine.totals, spine.totals.names
         starts, saved = other.pipeline._memory.starts, getattr(spine.pipeline._memory.starts, how)()
         starts.absorb(json.loads(json.dumps(saved)))
-        starts.hear("chat", "a", Reached("ready", 56.0, NOW + 56))
+        starts.hear("chat", "a", Reached("ready", 56.0, NOW + 56), NOW + 99)
         assert starts.save() == [["chat", "a", [NOW, {"weights": 40.0, "ready": 56.0}]]]
 
 

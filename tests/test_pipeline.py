@@ -212,7 +212,9 @@ def test_a_delta_has_no_more_slots_of_the_window_than_the_window() -> None:
     spine.pipeline.take(Origin("log"), decoded(*rows), NOW + 1e6)
     delta = spine.pipeline.freeze()
     tables = spine.totals.tables
-    assert {name for name in delta.slots if tables[name].closes} == {"seconds", "rollup", "minutes"}
+    assert {name for name in delta.slots if tables[name].closes} == {
+        *("seconds", "rollup", "minutes", "cover", "books"),
+    }
     over = [name for name, slots in delta.slots.items() if not tables[name].closes and len(slots) > tables[name].slots]
     assert (over, len(delta.slots["seconds"]), len(delta.slots["rollup"])) == ([], 1000, 100)
     assert max(len(slots) for name, slots in delta.cells.items() if name != "rollup") <= SLICES + 1

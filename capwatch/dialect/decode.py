@@ -15,7 +15,7 @@ import numpy as np
 
 from capwatch.dialect.settle import DROPS, settle
 from capwatch.dialect.verdict import Aside, Drop, Format, Going, Held, Holding, Options, Skip, Verdict, Wrapper
-from capwatch.record import Batch, EngineSample, Floats, Ints, Note, Reached, Request
+from capwatch.record import Batch, Bools, EngineSample, Floats, Ints, Note, Reached, Request
 
 COUNTED: Final = "record"
 SKIPPED: Final = "skip"
@@ -54,6 +54,13 @@ class Decoded:
     """Rows of requests that go on, with the index of the line; they are skipped."""
     fates: dict[int, tuple[Fate, str]] = field(default_factory=dict)
     """For lines that are no record: fate and reason text, by index. Texts are the reader's own, never the line's."""
+
+    def lost(self, repeated: Bools) -> int:
+        """Lines counted here all of whose records are repeats: they are skipped lines."""
+        if not repeated.any():
+            return 0
+        kept = set(self.lines[~repeated].tolist()) | {line for line, _ in self.samples}
+        return len(set(self.lines[repeated].tolist()) - kept)
 
 
 @dataclass(slots=True)

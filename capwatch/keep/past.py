@@ -20,7 +20,11 @@ from capwatch.keep.slot import Names, Slot, merged, unpack
 from capwatch.ledger import OTHER, Table
 from capwatch.ledger.names import RESERVED
 from capwatch.load.tables import SECONDS
+from capwatch.meters.coverage import COVER
+from capwatch.meters.engine import FLEET
+from capwatch.meters.lengths import LENGTHS, SPAN
 from capwatch.meters.rollup import COMBINATION, MEASURE, PARTS, ROLLUPS, read
+from capwatch.meters.sources import BOOKS
 from capwatch.record import Floats, Ints, Note
 
 VERSION: Final = 1
@@ -59,8 +63,25 @@ def _rollup_names(names: ledger.Names, keys: Ints) -> list[Names]:
     return [tuple(text.get(one, RESERVED[OTHER]) for text, one in zip(texts, row, strict=True)) for row in ids]
 
 
+def _names_of(table: Table) -> Callable[[ledger.Names, Ints], list[Names]]:
+    """The texts behind the axes of a table."""
+
+    def names(known: ledger.Names, keys: Ints) -> list[Names]:
+        columns = []
+        for axis, ids in zip(table.axes, table.unpack(keys), strict=True):
+            texts = dict(enumerate(axis.values)) if axis.values else known.texts(axis.name)
+            columns.append([texts.get(one, RESERVED[OTHER]) for one in ids.tolist()])
+        return list(zip(*columns, strict=True))
+
+    return names
+
+
 KINDS: Final = {
     "rollup": Kind(ROLLUPS, MEASURE.bits, _rollup_names, days=14, hours_days=91),
+    "cover": Kind(COVER, 0, _names_of(COVER), days=14, hours_days=91),
+    "fleet": Kind(FLEET, 0, _names_of(FLEET), days=91),
+    "books": Kind(BOOKS, 0, _names_of(BOOKS), days=91),
+    "lengths": Kind(LENGTHS, SPAN.bits, _names_of(LENGTHS), days=91),
 }
 """Contract, section 7, by table name. Another table that closes its slots is kept by an entry here."""
 

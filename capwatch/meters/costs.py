@@ -9,9 +9,9 @@ import numpy as np
 from capwatch import metrics as m
 from capwatch.capacity.balance import fairness
 from capwatch.config.schema import Config
+from capwatch.cost import GIVEN_UP
 from capwatch.ledger import OTHER, POOL, ROUTE, TENANT, Gathering, Keys, Table, Totals
 from capwatch.ledger.series import Series, plain, seldom, spread
-from capwatch.record import OUTCOMES
 from capwatch.seen import Seen
 
 COST = Table((TENANT, ROUTE, POOL), "cost", (*m.COST_PHASES, "saved"), retires={"cost": m.COST_PHASES})
@@ -20,7 +20,6 @@ SHARES = Table((POOL, TENANT), "shares", ("cost",), slot_s=300, slots=13)
 """Five-minute slots: the current one and the twelve before are the last hour."""
 
 _BY_POOL = Keys((POOL,))
-_GIVEN_UP = tuple(OUTCOMES.index(name) for name in ("client_abort", "timeout"))
 
 
 class Costs:
@@ -34,7 +33,7 @@ class Costs:
         """Charge the requests that tell token counts."""
         cost, groups = seen.cost, seen.groups
         into.add(COST, COST.pack(groups.tenant, groups.route, groups.pool), *map(groups.sums, cost))
-        given_up = np.isin(seen.batch.outcome, _GIVEN_UP)
+        given_up = np.isin(seen.batch.outcome, GIVEN_UP)
         into.add(ABANDONED, groups.pool, groups.sums(np.where(given_up, cost.total, 0.0)))
         charged = seen.timely & ~np.isnan(cost.prefill)
         slots = (seen.event_at[charged] // SHARES.slot_s).astype(np.int64)

@@ -1,4 +1,7 @@
-"""Coverage: how much of the engines' work the logs tell of, and how many counted requests an engine's log completed."""
+"""Coverage: how much of the engines' work the logs tell of, and how many counted requests an engine's log completed.
+
+Beside it, for the history: what was tried again, and what was given up.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,29 @@ import numpy as np
 
 from capwatch import metrics as m
 from capwatch.config.schema import Config
+from capwatch.cost import GIVEN_UP
 from capwatch.ledger import LASTING, POOL, Gathering, Keys, Table, Totals
 from capwatch.ledger.series import Series, plain
-from capwatch.record import OUTCOMES, Batch, Bools, Floats, Ints
-from capwatch.seen import Seen
+from capwatch.record import OUTCOMES, Batch, Bools, Floats, Ints, zeroed
+from capwatch.seen import ROLLUP_S, Seen
 
 COVER = Table(
-    (POOL,), "coverage", ("requests", "served", "joined", "engine_records", "engine_counts"), slot_s=60, slots=60
+    (POOL,),
+    "cover",
+    (
+        *("requests", "served", "joined", "engine_records", "engine_counts"),
+        *("resent", "resent_cost", "retries", "abandoned", "abandoned_cost"),
+    ),
+    slot_s=ROLLUP_S,
+    slots=12,
+    closes=True,
 )
-"""By minute of the last hour: requests of the logs, those that engines served, those joined with an engine's record,
-and what the engines themselves tell: records in their logs, growth of their counters."""
+"""By five minutes of the last hour: requests of the logs, those that engines served, those joined with an engine's
+record, and what the engines themselves tell: records in their logs, growth of their counters.
+
+resent: requests that only try again, and their cost (replica-seconds); retries: those, and what a log only numbers;
+abandoned: requests that nobody waited for to the end, and their cost.
+"""
 SERVED: Final = [OUTCOMES.index(name) for name in ("ok", "client_abort", "timeout")]
 """Requests that an engine counts as its own; refused ones never reached it, and of failed ones it may not know."""
 
@@ -33,15 +49,27 @@ class Coverage:
     followers = ()
 
     def measure(self, seen: Seen, into: Gathering) -> None:
-        """Count requests, and those that engines served."""
+        """Count requests, those that engines served, that try again, and that were given up."""
         rows = np.flatnonzero(seen.rollup_slot > LASTING)
-        served = _served(seen.batch)[rows].astype(np.float64)
-        _book(into, seen.pool[rows], seen.event_at[rows], requests=np.ones(len(rows)), served=served)
+        batch, cost = seen.batch, zeroed(seen.cost.total[rows])
+        again, given_up = seen.again[rows].astype(np.float64), np.isin(batch.outcome[rows], GIVEN_UP).astype(np.float64)
+        _book(
+            into,
+            seen.pool[rows],
+            seen.event_at[rows],
+            requests=np.ones(len(rows)),
+            served=_served(batch)[rows].astype(np.float64),
+            resent=again,
+            resent_cost=again * cost,
+            retries=zeroed(batch["retries"][rows]),
+            abandoned=given_up,
+            abandoned_cost=given_up * cost,
+        )
 
     def show(self, totals: Totals) -> Iterable[Series]:
         """See `capwatch.seen.Meter`. An engine may tell by counters, records or both: each may miss some."""
         pools, sums = totals.window(COVER)
-        requests, served, joined, records, counts = sums.T
+        requests, served, joined, records, counts = sums.T[:5]
         yield plain(m.COVERAGE_RATIO, _POOLS, pools, _share(served, np.maximum(records, counts)))
         yield plain(m.JOIN_RATIO, _POOLS, pools, _share(joined, np.where(records > 0, requests, 0.0)))
 
@@ -68,8 +96,8 @@ def _served(batch: Batch) -> Bools:
 
 
 def _book(into: Gathering, pools: Ints, at: Floats, **columns: Floats) -> None:
-    minutes = (at // COVER.slot_s).astype(np.int64)
-    into.add_slots(COVER, minutes, pools, *(columns.get(name, np.zeros(len(pools))) for name in COVER.columns))
+    slots = (at // COVER.slot_s).astype(np.int64)
+    into.add_slots(COVER, slots, pools, *(columns.get(name, np.zeros(len(pools))) for name in COVER.columns))
 
 
 def _share(part: Floats, whole: Floats) -> Floats:

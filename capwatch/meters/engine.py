@@ -29,12 +29,33 @@ METRICS: Final = (
 COUNTS = Table((POOL, ENGINE), "engine_counts", ("preemptions", "restarts"))
 COLD_STARTS = Table((POOL,), "cold_starts", m.START_PHASES, level=True)
 RECOMPUTED = Table((POOL,), "recomputed", ("tokens",))
+STARTED: Final = tuple(f"start_{phase}" for phase in m.START_PHASES)
+FLEET = Table(
+    (POOL,),
+    "fleet",
+    (
+        *("heard_s", "in_flight_told_s", "in_flight_s", "kv_told_s", "kv_s"),
+        *("preemptions", "restarts", "recompute_told", "recomputed", "came", "left"),
+        *STARTED,
+        *(f"{name}_s" for name in STARTED),
+    ),
+    slot_s=3600,
+    slots=2,
+    closes=True,
+)
+"""By the hour, for the history: what engines told, summed over the replicas of a pool.
+
+heard_s: seconds in which they were heard; in_flight_s: requests waiting or running in them times seconds, over so many
+seconds; kv_s: their share of KV memory times seconds; preemptions, restarts; recomputed: tokens computed once more,
+told so many times; came: replicas heard for the first time, or again; left: those that answer no more, or fell silent
+in the middle of work; start_…: starts that reached a phase, and the seconds from their begin to it.
+"""
 
 
 class Engines:
     """Contract 4.3, and requests in flight as the engines measure them now."""
 
-    tables = (ENGINES, COUNTS, RECOMPUTED, COLD_STARTS)
+    tables = (ENGINES, COUNTS, RECOMPUTED, COLD_STARTS, FLEET)
     sketches = ()
     followers = ()
 
@@ -79,10 +100,42 @@ def book(into: Gathering, news: News) -> None:
     into.add(COUNTS, key, np.array([news.preemptions]), np.array([news.restarts]))
 
 
-def book_recomputed(into: Gathering, pool: int, tokens: float | None) -> None:
-    """Book tokens that an engine of a pool computed once more; None where it does not tell them."""
+def book_hour(into: Gathering, news: News) -> None:
+    """Book what changed of a replica in its hour."""
+    held, seconds = news.held, news.seconds
+    in_flight = held.get("running", np.nan) + held.get("waiting", np.nan)
+    kv = held.get("kv_utilisation", np.nan)
+    told = {
+        "heard_s": seconds,
+        "in_flight_told_s": seconds * (in_flight >= 0),
+        "in_flight_s": seconds * in_flight if in_flight >= 0 else 0.0,
+        "kv_told_s": seconds * (kv >= 0),
+        "kv_s": seconds * kv if kv >= 0 else 0.0,
+        "preemptions": news.preemptions,
+        "restarts": news.restarts,
+        "came": float(news.came),
+        "left": float(news.left),
+    }
+    if any(told.values()):
+        _in_hour(into, into.names.id(POOL.name, news.pool), news.at, told)
+
+
+def _in_hour(into: Gathering, pool: int, at: float, told: Mapping[str, float]) -> None:
+    row = (np.array([told.get(name, 0.0)]) for name in FLEET.columns)
+    into.add_slots(FLEET, np.array([int(at // FLEET.slot_s)]), np.array([pool]), *row)
+
+
+def book_recomputed(into: Gathering, pool: int, at: float, tokens: float | None) -> None:
+    """Book tokens that an engine of a pool computed once more, now (s, epoch); None where it does not tell them."""
     if tokens is not None:
         into.add(RECOMPUTED, np.array([pool]), np.array([tokens]))
+        _in_hour(into, pool, at, {"recompute_told": 1.0, "recomputed": tokens})
+
+
+def book_reached(into: Gathering, pool: str, phase: str, at: float, seconds: float) -> None:
+    """Book that a start of a pool has reached a phase at a time (s, epoch), so many seconds after its begin."""
+    told = {f"start_{phase}": 1.0, f"start_{phase}_s": seconds}
+    _in_hour(into, into.names.id(POOL.name, pool), at, told)
 
 
 def book_cold_start(into: Gathering, pool: str, reached: Mapping[str, float]) -> None:

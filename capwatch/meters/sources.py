@@ -8,16 +8,25 @@ import numpy as np
 
 from capwatch import metrics as m
 from capwatch.config.schema import Config
-from capwatch.ledger import ROUTE, SOURCE, Axis, Gathering, Table, Totals
+from capwatch.ledger import LASTING, ROUTE, SOURCE, Axis, Gathering, Table, Totals
 from capwatch.ledger.series import Series, plain
 from capwatch.record import OUTCOMES, USAGES, Ints
-from capwatch.seen import Seen
+from capwatch.seen import ROLLUP_S, Seen
 
 REASON = Axis("reason", 4, m.DROP_REASONS)
 LIMIT = Axis("label", 4, m.OVERFLOW_LABELS)
 LINES = Table((SOURCE,), "lines", ("read", "counted", "skipped"))
 DROPS = Table((SOURCE, REASON), "drops", ("lines",))
 RECORDS = Table((SOURCE,), "records", ("usage_unknown", "late"))
+BOOKS = Table(
+    (SOURCE,),
+    "books",
+    ("read", "counted", "skipped", "usage_unknown", "late", "duplicates", *m.DROP_REASONS),
+    slot_s=3600,
+    slots=2,
+    closes=True,
+)
+"""The same by the hour, for the history: lines in the hour that the event clock had reached when they were read."""
 LAST_EVENT = Table((SOURCE,), "last_event", ("timestamp",), level=True)
 OVERFLOW = Table((LIMIT,), "overflow", ("requests",))
 DUPLICATES = Table((ROUTE,), "duplicates", ("count",))
@@ -26,7 +35,7 @@ DUPLICATES = Table((ROUTE,), "duplicates", ("count",))
 class Sources:
     """What became of lines and records, by source."""
 
-    tables = (LINES, DROPS, RECORDS, LAST_EVENT, OVERFLOW, DUPLICATES)
+    tables = (LINES, DROPS, RECORDS, BOOKS, LAST_EVENT, OVERFLOW, DUPLICATES)
     sketches = ()
     followers = ()
 
@@ -36,6 +45,9 @@ class Sources:
         unknown = (batch.outcome == OUTCOMES.index("ok")) & (batch.usage == USAGES.index("missing"))
         source = np.array([seen.source])
         into.add(RECORDS, source, np.array([unknown.sum()]), np.zeros(1))
+        hours = seen.rollup_slot[unknown & (seen.rollup_slot > LASTING)] * ROLLUP_S // BOOKS.slot_s
+        for hour, count in zip(*np.unique(hours, return_counts=True), strict=True):
+            _in_hour(into, seen.source, hour * BOOKS.slot_s, {"usage_unknown": float(count)})
 
     def show(self, totals: Totals) -> Iterable[Series]:
         """See `capwatch.seen.Meter`."""
@@ -54,21 +66,29 @@ class Sources:
 def begin(into: Gathering, ids: Iterable[int]) -> None:
     """Let the series of sources, and of all limits, appear at 0."""
     for source in ids:
-        lines(into, source, (0, 0, 0), dict.fromkeys(m.DROP_REASONS, 0))
-        late(into, source, 0)
+        into.add(LINES, np.array([source]), *np.zeros((3, 1)))
+        into.add(DROPS, DROPS.pack(source, np.arange(len(m.DROP_REASONS))), np.zeros(len(m.DROP_REASONS)))
+        into.add(RECORDS, np.array([source]), *np.zeros((2, 1)))
     overflow(into, dict.fromkeys(m.OVERFLOW_LABELS, 0.0))
 
 
-def lines(into: Gathering, source: int, counts: tuple[int, int, int], dropped: Mapping[str, int]) -> None:
-    """Book lines of a source: (read, counted, skipped), and the dropped by reason."""
+def lines(into: Gathering, source: int, counts: tuple[int, int, int], dropped: Mapping[str, int], at: float) -> None:
+    """Book lines of a source: (read, counted, skipped), and the dropped by reason.
+
+    ``at`` (s, epoch) says in which hour of the history.
+    """
+    read, counted, skipped = counts
+    _in_hour(into, source, at, {"read": read, "counted": counted, "skipped": skipped, **dropped})
     into.add(LINES, np.array([source]), *(np.array([count], np.float64) for count in counts))
     if dropped:
         reasons = np.array([m.DROP_REASONS.index(reason) for reason in dropped])
         into.add(DROPS, DROPS.pack(source, reasons), np.array(list(dropped.values()), np.float64))
 
 
-def late(into: Gathering, source: int, count: int) -> None:
-    """Book records that came too late for the window."""
+def late(into: Gathering, source: int, count: int, at: float) -> None:
+    """Book records that came too late for the window; ``at`` as in `lines`."""
+    if count:
+        _in_hour(into, source, at, {"late": count})
     into.add(RECORDS, np.array([source]), np.zeros(1), np.array([float(count)]))
 
 
@@ -84,9 +104,16 @@ def overflow(into: Gathering, spilled: Mapping[str, float]) -> None:
         into.add(OVERFLOW, limits, np.array(list(spilled.values())))
 
 
-def duplicates(into: Gathering, routes: Ints) -> None:
-    """Book rows that repeat a request, by route."""
+def duplicates(into: Gathering, source: int, routes: Ints, at: float) -> None:
+    """Book rows that repeat a request, by route; ``at`` as in `lines`."""
+    if len(routes):
+        _in_hour(into, source, at, {"duplicates": len(routes)})
     into.add(DUPLICATES, routes, np.ones(len(routes)))
+
+
+def _in_hour(into: Gathering, source: int, at: float, told: Mapping[str, float]) -> None:
+    row = (np.array([float(told.get(name, 0))]) for name in BOOKS.columns)
+    into.add_slots(BOOKS, np.array([int(at // BOOKS.slot_s)]), np.array([source]), *row)
 
 
 def METER(config: Config) -> Sources:  # noqa: ARG001, N802 - the shelf's word
