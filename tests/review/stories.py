@@ -21,6 +21,11 @@ KINDS = ("depth", "cliff", "tenant")
 TENANTS = 4
 REPLICAS = 12
 DAY = 86_400
+LINE = (
+    '{"request_id":"r-%d","started_at":%.3f,"finished_at":%.3f,"duration_s":%.3f,"ttft_s":%.3f,"stream":true,'
+    '"tenant":"%s","route":"/v1/chat","model":"%s","prompt_tokens":%d,"cached_tokens":%d,"output_tokens":%d,'
+    '"outcome":"ok","status":200}\n'
+)
 NOTES = {"depth": "retrieval depth 4 to 8", "cliff": "request id moved to the front of the prompt", "tenant": ""}
 
 
@@ -106,31 +111,50 @@ def story(kind: str, seed: int, rate: float, change: float) -> Story:
     )  # fmt: skip
 
 
-def rows(one: Story, begin: float, end: float) -> Iterator[dict[str, Any]]:
-    """The requests of a stretch in the order of their ends."""
-    draw = np.random.default_rng((one.seed, 17))
+def write(path: Path, stories: list[Story], begin: float, end: float) -> int:
+    """The log of several pools in the order of the requests' ends, day by day; how many lines it has."""
+    draws = [np.random.default_rng((one.seed, 17)) for one in stories]
+    number, waiting = 0, np.empty((7, 0))
+    with path.open("w", encoding="ascii") as file:
+        for since in np.arange(begin, end, DAY).tolist():
+            until = min(since + DAY, end)
+            days = [
+                _day(one, draw, place, since, until)
+                for place, (one, draw) in enumerate(zip(stories, draws, strict=True))
+            ]
+            whole = np.concatenate([waiting, *days], axis=1)
+            whole = whole[:, np.argsort(whole[1], kind="stable")]
+            over = len(whole[1]) if until == end else int(np.searchsorted(whole[1], until))
+            waiting, done = whole[:, over:], whole[:, :over]
+            file.write("".join(map(LINE.__mod__, _texts(stories, done, number))))
+            number += over
+    return number
+
+
+def _texts(stories: list[Story], done: Floats, first: int) -> Iterator[tuple[Any, ...]]:
+    """What goes into each line."""
+    at, ended = done[:2]
+    times = (at, ended, ended - at, 0.2 * (ended - at))
+    *tokens, tenant, story = (column.astype(int).tolist() for column in done[2:])
+    tenants = [*(f"team-{number}" for number in range(TENANTS)), "newcomer"]
+    models = [one.kind for one in stories]
+    texts = (map(tenants.__getitem__, tenant), map(models.__getitem__, story))
+    numbers = range(first, first + len(at))
+    return zip(numbers, *(column.tolist() for column in times), *texts, *tokens, strict=True)
+
+
+def _day(one: Story, draw: np.random.Generator, place: int, begin: float, end: float) -> Floats:
+    """float64[7, n]: begin, end, tokens of prompt, cache and answer, tenant and place of the story."""
     parts = [_columns(one, draw, one.rate, begin, end, new=False)]
     if one.kind == "tenant":
         parts.append(_columns(one, draw, one.extra, max(begin, one.change), end, new=True))
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    order = np.argsort(columns[1], kind="stable")
-    for number, (at, ended, prompt, cached, output, tenant) in enumerate(
-        zip(*(column[order].tolist() for column in columns), strict=True)
-    ):
-        yield {
-            "request_id": f"{one.kind}-{number}", "started_at": round(at, 3), "finished_at": round(ended, 3),
-            "duration_s": round(ended - at, 3), "ttft_s": round((ended - at) * 0.2, 3), "stream": True,
-            "tenant": "newcomer" if tenant < 0 else f"team-{int(tenant)}", "route": "/v1/chat", "model": one.kind,
-            "prompt_tokens": int(prompt), "cached_tokens": int(cached), "output_tokens": int(output),
-            "outcome": "ok", "status": 200,
-        }  # fmt: skip
+    columns = np.concatenate(parts, axis=1)
+    return np.concatenate([columns, np.full((1, columns.shape[1]), float(place))])
 
 
-def _columns(
-    one: Story, draw: np.random.Generator, rate: float, begin: float, end: float, *, new: bool
-) -> tuple[Floats, ...]:
+def _columns(one: Story, draw: np.random.Generator, rate: float, begin: float, end: float, *, new: bool) -> Floats:
     n = int(draw.poisson(rate * max(0.0, end - begin)))
-    at = np.sort(draw.uniform(begin, end, n))
+    at = draw.uniform(min(begin, end), end, n)
     late = at >= one.change
     mixes = (one.newcomer, one.newcomer) if new else (one.before, one.before if one.kind == "tenant" else one.after)
     prompt, hits, output = (
@@ -138,16 +162,8 @@ def _columns(
     )
     spread = draw.uniform(0.8, 1.2, (2, n))
     prompt, output = np.rint(prompt * spread[0]), np.maximum(2.0, np.rint(output * spread[1]))
-    cached = np.rint(prompt * hits)
-    tenant = np.full(n, -1.0) if new else draw.integers(0, TENANTS, n).astype(np.float64)
-    return at, at + 0.5 + output * 0.03, prompt, cached, output, tenant
-
-
-def write(path: Path, stories: list[Story], begin: float, end: float) -> None:
-    """The log of several pools, in the order of its lines."""
-    found = [one for story in stories for one in rows(story, begin, end)]
-    found.sort(key=lambda one: float(one["finished_at"]))
-    path.write_text("".join(f"{json.dumps(one)}\n" for one in found))
+    tenant = np.full(n, float(TENANTS)) if new else draw.integers(0, TENANTS, n).astype(np.float64)
+    return np.stack([at, at + 0.5 + output * 0.03, prompt, np.rint(prompt * hits), output, tenant])
 
 
 def config(path: Path, log: Path, stories: list[Story]) -> None:
