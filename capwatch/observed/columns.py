@@ -74,6 +74,46 @@ class Columns:
         """float64[n], all series added up; NaN where none has a value."""
         return _summed(self.values) if len(self) else np.full(len(self.at), np.nan)
 
+    def continued(self, *own: str) -> Columns:
+        """Series that are equal in these labels, one after another, as one: a restart at another address goes on.
+
+        Those that are told at the same time stay apart. Of several that have ended a new one continues that with the
+        largest count up to its own; where there is none, it is new.
+
+        >>> values = np.array([[5.0, 7, np.nan, np.nan], [np.nan, np.nan, 8, 9]])
+        >>> Columns(np.arange(4.0), [{"instance": "a"}, {"instance": "b"}], values).continued("pool").values
+        array([[5., 7., 8., 9.]])
+        """
+        known = ~np.isnan(self.values)
+        firsts, lasts = known.argmax(axis=1), known.shape[1] - 1 - known[:, ::-1].argmax(axis=1)
+        chains: dict[tuple[str, ...], list[list[int]]] = {}
+        for row in np.argsort(firsts, kind="stable").tolist():
+            mine = chains.setdefault(tuple(self.labels[row].get(name, "") for name in own), [])
+            begins = self.values[row, firsts[row]]
+            ended = [chain for chain in mine if lasts[chain[-1]] < firsts[row]]
+            counts = [float(self.values[chain[-1], lasts[chain[-1]]]) for chain in ended]
+            fitting = [(count, place) for place, count in enumerate(counts) if count <= begins]
+            if fitting:
+                ended[max(fitting)[1]].append(row)
+            else:
+                mine.append([row])
+        found = [chain for mine in chains.values() for chain in mine]
+        return Columns(self.at, [self.labels[chain[-1]] for chain in found], _stacked(self.values, found))
+
+    def bridged(self) -> Columns:
+        """Counters that rise evenly over the moments at which they are not told, unless they began anew there.
+
+        >>> values = np.array([[5.0, np.nan, 7, np.nan, 1]])
+        >>> Columns(np.arange(5.0), [{}], values).bridged().values
+        array([[5., 6., 7., 7., 1.]])
+        """
+        values = self.values.copy()
+        for row in values:
+            known = np.flatnonzero(~np.isnan(row))
+            if len(known):
+                row[:] = np.interp(np.arange(len(row)), known, row[known], left=np.nan, right=np.nan)
+        return Columns(self.at, self.labels, np.where(values < _carried(self.values), _carried(self.values), values))
+
     def rises(self) -> Columns:
         """What each series of a counter added from each moment to the next, without extrapolation.
 
@@ -166,6 +206,11 @@ def _key(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 def _summed(values: Matrix) -> Floats:
     summed: Floats = np.where(np.isnan(values).all(axis=0), np.nan, np.nansum(values, axis=0))
     return summed
+
+
+def _stacked(values: Matrix, chains: Sequence[Sequence[int]]) -> Matrix:
+    """One row for each chain of rows that are never told at the same moment."""
+    return np.array([_summed(values[chain]) for chain in chains]).reshape(len(chains), values.shape[1])
 
 
 def _carried(values: Matrix) -> Matrix:

@@ -44,7 +44,7 @@ class Counters:
             coarse = -(-(self.until - self.since) // (MOMENTS * self.step)) * self.step
             pool = self.pool if "pool" in metric.labels else None
             told = self.server.range(selector(name, pool=pool), self.since, self.until, step or coarse)
-            self._found[name] = told.rises()
+            self._found[name] = told.continued(*metric.labels, "le").rises()
         return self._found[name]
 
     def added(self, metric: Metric, *by: str, suffix: str = "") -> dict[tuple[str, ...], float]:

@@ -7,6 +7,7 @@ shared out among its tenants by their requests. A query that fails costs only it
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +23,7 @@ from capwatch.record import Floats, Ints, Note
 from capwatch.review.calendar import HOUR, WEEK, IsoWeek
 from capwatch.review.fine import Fine
 from capwatch.review.rows import ALL, PLACE, Rows, rates
+from capwatch.review.text import day
 from capwatch.review.ticks import PoolTicks
 from capwatch.sketch import Cells
 
@@ -87,13 +89,17 @@ class Asked:
         return found
 
     def _rises(self, metric: m.Metric, suffix: str = "") -> Columns:
+        return _risen(self._counted(metric, suffix))
+
+    def _counted(self, metric: m.Metric, suffix: str = "") -> Columns:
         found = self._range(selector(metric.name + suffix), self._begin, metric.name)
-        return found.rises() if len(found) else found
+        return found.continued(*metric.labels, "le") if len(found) else found
 
     def _built(self) -> Iterator[Slot]:
         yield from self._earlier()
         costs, saved = self._rises(m.COST_REPLICA_SECONDS), self._rises(m.PREFILL_SAVED_REPLICA_SECONDS)
-        requests = self._rises(m.REQUESTS)
+        counted, tokens = self._counted(m.REQUESTS), self._rises(m.TOKENS)
+        requests = _risen(counted)
         rows = Rows(costs, requests, self._rises(m.DEPARTURES))
         if not rows.hours:
             return
@@ -103,7 +109,7 @@ class Asked:
             rows.add(key, "cost_saved", column)
         shared = {
             "outcome_": (requests, "outcome"),
-            "": (self._rises(m.TOKENS), "kind"),
+            "": (tokens, "kind"),
             "goodput_": (self._rises(m.GOODPUT_MISSED), "reason"),
             "goodput_ ": (self._rises(m.GOODPUT_UNCLASSIFIED), "reason"),
             "goodput_good": (self._rises(m.GOODPUT_REQUESTS), ""),
@@ -113,32 +119,62 @@ class Asked:
                 rows.share(tenant, route, prefix.rstrip() + value, column)
         for (pool, phase), column in self._rises(m.PHASE_SECONDS).by("pool", "phase").items():
             rows.spread(pool, phase, column)
-        for measure, metric in HISTOGRAMS.items():
-            rows.observe(measure, self._rises(metric, "_bucket"))
-        yield from rows.slots()
+        lengths = {measure: self._rises(metric, "_bucket") for measure, metric in HISTOGRAMS.items()}
+        for measure, found in lengths.items():
+            rows.observe(measure, found)
+        self._note_gaps(counted)
+        partial = self._partial(
+            rows.hours,
+            {
+                m.REQUESTS: requests,
+                m.COST_REPLICA_SECONDS: costs,
+                m.TOKENS: tokens,
+                m.ROUTE_PROMPT_TOKENS: lengths["prompt_tokens"],
+            },
+        )
+        yield from (slot for slot in rows.slots() if slot.at not in partial)
+
+    def _note_gaps(self, counted: Columns) -> None:
+        """Tell where the server saw nothing."""
+        for before, after in pairwise(counted.at[~np.isnan(counted.total())].tolist()):
+            if after - before > HOUR:
+                why = f"the server saw nothing from {day(before)} to {day(after)} UTC: counts are spread evenly over it"
+                self.missing.append(("the course of a part of the week", why, "a server that scrapes without a gap"))
+
+    def _partial(self, hours: list[int], work: Mapping[m.Metric, Columns]) -> set[int]:
+        """The hours of which work is told, but not all of it: means of them would be wrong. A word on it."""
+        known = {metric: ~np.isnan(found.total()) for metric, found in work.items() if len(found)}
+        if len(known) < len(work):
+            return set()  # what the server never has is missing as such
+        told = np.array([*known.values()])
+        partial = told[1:].any(axis=0) & ~told.all(axis=0)
+        if partial.any():
+            names = " and ".join(metric.name for metric, one in known.items() if not one[partial].all())
+            why = f"the server has {names} of a part of the time only: {partial.sum()} hours are left out"
+            self.missing.append(("a part of the week", why, "scrapes of capwatch that keep all of it"))
+        return {hours[place] for place in np.flatnonzero(partial).tolist()}
 
     def _earlier(self) -> Iterator[Slot]:
         """The weeks before the last, by pool alone: what a forecast and a trend need."""
         begin, end = self._week.until - EARLIER, self._begin
         try:
-            parts = [
-                self._server.range(f"sum by (pool) ({selector(metric.name)})", begin, end, HOUR)
+            cost, requests = (
+                self._server.range(_added(metric), begin + HOUR, end, HOUR)
                 for metric in (m.COST_REPLICA_SECONDS, m.DEPARTURES)
-            ]
+            )
         except CapwatchError as error:
             self._failed = self._failed or error
             self.missing.append(("weeks before the last", str(error), "the same query, answered"))
             return
-        cost, requests = ((one.rises() if len(one) else one).by("pool") for one in parts)
-        at = parts[0].at[1:].astype(np.int64) - HOUR if len(parts[0]) else np.empty(0, np.int64)
-        for place, hour in enumerate(at.tolist()):
+        spent, finished = cost.by("pool"), requests.by("pool")
+        for place, hour in enumerate((cost.at.astype(np.int64) - HOUR).tolist()):
             names: list[Names] = []
             values: list[Floats] = []
-            for key, column in cost.items():
+            for key, column in spent.items():
                 if column[place] > 0:
                     row = np.zeros(len(COLUMNS))
                     row[PLACE["cost_prefill"]] = column[place]
-                    row[PLACE["outcome_ok"]] = _told(requests[key][place]) if key in requests else 0.0
+                    row[PLACE["outcome_ok"]] = _told(finished[key][place]) if key in finished else 0.0
                     names.append((ALL, ALL, ALL, key[0], ALL))
                     values.append(row)
             if names:
@@ -200,6 +236,17 @@ class Asked:
                 told["decode_tokens_per_second"] = decode
             found[pool] = told
         return found
+
+
+def _risen(counted: Columns) -> Columns:
+    """What counters added in each hour; where the server saw nothing, evenly."""
+    return counted.bridged().rises() if len(counted) else counted
+
+
+def _added(metric: m.Metric) -> str:
+    """What a counter added in the last hour, by pool; series that began, ended or fell in it are passed over."""
+    name = selector(metric.name)
+    return f"sum by (pool) (({name} - {name} offset 1h) >= 0)"
 
 
 def _told(value: float) -> float:
