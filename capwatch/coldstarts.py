@@ -54,9 +54,10 @@ class ColdStarts:
         elif told.phase == "start" and began < known.began - SAME_S:
             return
         if told.phase != "start":
-            at = told.at or 0.0
-            if told.phase not in known.reached and self._time.takes(FLEET, np.array([at]), now).all():
-                book_reached(self._into, pool, told.phase, at, told.seconds)
+            at, before = told.at or 0.0, known.reached.get(told.phase)
+            more = told.seconds - (before or 0.0)  # ranks of a server tell a phase again: the last of them counts
+            if more >= 0 and self._time.takes(FLEET, np.array([at]), now).all():
+                book_reached(self._into, pool, told.phase, at, first=before is None, seconds=more)
             known.reached[told.phase] = told.seconds
         self._changed.add(key)
         if len(self._starts) > MOST:

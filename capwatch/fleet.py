@@ -78,6 +78,8 @@ class Fleet:
     def __init__(self) -> None:
         self._replicas: dict[tuple[str, str], Replica] = {}
         self._changed: set[tuple[str, str]] = set()
+        self._heard: set[tuple[str, str]] = set()
+        """Those heard by this very process: after a restart one of which nothing was read yet is not lost."""
 
     def hear(
         self,
@@ -114,7 +116,8 @@ class Fleet:
         elif sample.at < known.at:
             return News(pool, engine, known, sample.at, preemptions, starts)
         self._changed.add((pool, engine))
-        seconds, held = _since(known, sample.at, patience), dict(known.values)
+        self._heard.add((pool, engine))
+        seconds, held = 0.0 if starts else _since(known, sample.at, patience), dict(known.values)
         came, known.lost = came or known.lost, False
         known.at, known.patience = sample.at, patience
         if starts:
@@ -145,6 +148,7 @@ class Fleet:
         for key, replica in self._replicas.items():
             silent = clock - replica.at
             lost = replica.working and not replica.lost and silent > LOST_S and replica.patience < math.inf
+            lost = lost and key in self._heard
             if lost or (replica.state != "unknown" and silent > replica.patience):
                 found.append(self._withdraw(*key, replica, lost=lost))
         return found
@@ -162,6 +166,7 @@ class Fleet:
         for key in gone:
             del self._replicas[key]
             self._changed.add(key)
+            self._heard.discard(key)
         return {engine for _, engine in gone} - {engine for _, engine in self._replicas}
 
     def _withdraw(self, pool: str, engine: str, replica: Replica, *, lost: bool = False) -> News:

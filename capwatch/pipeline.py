@@ -157,7 +157,6 @@ class Pipeline:
         """Let the event clock run on, see `EventClock.run_on`, and withdraw what is too old."""
         if self._time.run_on(now):
             self._sweep()
-            self.engines.expire()
 
     def book_files(self, source: str, numbers: tuple[float, ...], lost: Mapping[str, int]) -> None:
         """Set what a follower tells of a source's files, see `capwatch.meters.files.book`."""
@@ -175,7 +174,6 @@ class Pipeline:
     def freeze(self) -> Delta:
         """The increments since the last call."""
         self.pending = 0
-        self.engines.expire()
         self._memory.turn(self.clock)
         return self._into.freeze(self.clock)
 
@@ -278,6 +276,7 @@ class Pipeline:
     def _sweep(self) -> None:
         """Retire what the clock says is silent, before it is heard of again: who returns starts anew."""
         self._memory.expire(self.clock)
+        self.engines.expire()
         self._labels.sweep(self.clock)
         if self._labels.retired:
             rollup.retire(self.names, self._labels.retired)

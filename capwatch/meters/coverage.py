@@ -15,7 +15,7 @@ from capwatch.config.schema import Config
 from capwatch.cost import GIVEN_UP
 from capwatch.ledger import LASTING, POOL, Gathering, Keys, Table, Totals
 from capwatch.ledger.series import Series, plain
-from capwatch.record import OUTCOMES, Batch, Bools, Floats, Ints, zeroed
+from capwatch.record import MISSING, OUTCOMES, Batch, Bools, Floats, Ints, zeroed
 from capwatch.seen import ROLLUP_S, Seen
 
 COVER = Table(
@@ -23,7 +23,7 @@ COVER = Table(
     "cover",
     (
         *("requests", "served", "joined", "engine_records", "engine_counts"),
-        *("resent", "resent_cost", "retries", "abandoned", "abandoned_cost"),
+        *("grouped", "resent", "resent_cost", "retries", "abandoned", "abandoned_cost"),
     ),
     slot_s=ROLLUP_S,
     slots=12,
@@ -32,8 +32,9 @@ COVER = Table(
 """By five minutes of the last hour: requests of the logs, those that engines served, those joined with an engine's
 record, and what the engines themselves tell: records in their logs, growth of their counters.
 
-resent: requests that only try again, and their cost (replica-seconds); retries: those, and what a log only numbers;
-abandoned: requests that nobody waited for to the end, and their cost.
+grouped: requests of which it is told what tries they belong to, or how many; resent: those that only try again, and
+their cost (replica-seconds); retries: those, and what a log only numbers; abandoned: requests that nobody waited for to
+the end, and their cost.
 """
 SERVED: Final = [OUTCOMES.index(name) for name in ("ok", "client_abort", "timeout")]
 """Requests that an engine counts as its own; refused ones never reached it, and of failed ones it may not know."""
@@ -59,6 +60,7 @@ class Coverage:
             seen.event_at[rows],
             requests=np.ones(len(rows)),
             served=_served(batch)[rows].astype(np.float64),
+            grouped=(_grouped(batch) | ~np.isnan(batch["retries"]))[rows].astype(np.float64),
             resent=again,
             resent_cost=again * cost,
             retries=zeroed(batch["retries"][rows]),
@@ -88,6 +90,14 @@ def book_records(into: Gathering, batch: Batch, rows: Ints, pool: Ints) -> None:
 def book_counts(into: Gathering, pool: int, at: float, requests: float) -> None:
     """Book by how much an engine's own counter of requests grew."""
     _book(into, np.array([pool]), np.array([at]), engine_counts=np.array([requests]))
+
+
+def _grouped(batch: Batch) -> Bools:
+    """Which requests tell what tries they belong to."""
+    groups = batch.attempt_group
+    if groups.count(None) == len(groups):
+        return np.zeros(len(groups), np.bool_)
+    return np.array([group is not None and group not in MISSING for group in groups], np.bool_)
 
 
 def _served(batch: Batch) -> Bools:

@@ -132,9 +132,12 @@ def book_recomputed(into: Gathering, pool: int, at: float, tokens: float | None)
         _in_hour(into, pool, at, {"recompute_told": 1.0, "recomputed": tokens})
 
 
-def book_reached(into: Gathering, pool: str, phase: str, at: float, seconds: float) -> None:
-    """Book that a start of a pool has reached a phase at a time (s, epoch), so many seconds after its begin."""
-    told = {f"start_{phase}": 1.0, f"start_{phase}_s": seconds}
+def book_reached(into: Gathering, pool: str, phase: str, at: float, *, first: bool, seconds: float) -> None:
+    """Book that a start of a pool has reached a phase at a time (s, epoch).
+
+    ``seconds`` are those after its begin; where it is not the ``first`` that tells so, those after the one before.
+    """
+    told = {f"start_{phase}": float(first), f"start_{phase}_s": seconds}
     _in_hour(into, into.names.id(POOL.name, pool), at, told)
 
 

@@ -38,6 +38,8 @@ PER_DELTA: Final = 1 << 26
 """Bytes read until the totals take them over."""
 MERGE_S: Final = 10.0
 """Files are merged in steps of this event time: less than a slice of the window, so that nothing is late by merging."""
+MERGE_STEP_S: Final = 60.0
+"""Where whoever asks looks at longer steps alone, a fifth of the window: still far from late, in fewer parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +96,10 @@ def replay(
     done = pending = last = 0
     for part in _merged(config, logs, now, step):
         if step is not None:
-            _hand_over(pipeline, totals, kept=kept)
-            for moment in _moments(totals.clock, part.begins, step, last):
+            moments = _moments(pipeline.clock, part.begins, step, last)
+            if moments:
+                _hand_over(pipeline, totals, kept=kept)
+            for moment in moments:
                 totals.advance(moment * step)
                 yield pipeline, totals, done
                 last = moment
@@ -144,7 +148,9 @@ def _merged(config: Config, logs: Sequence[Log], now: float, step: float | None)
     # What happened in the same step has an order, too: what only adds to requests comes before they are counted.
     ordered = sorted(logs, key=attrgetter("counts", "path"))
     size = BLOCK if len(logs) <= MANY else BLOCK // MANY
-    every = step or (MERGE_S if len(logs) > 1 else math.inf)
+    every = step or math.inf
+    if len(logs) > 1 and every > MERGE_S:
+        every = MERGE_S if step is None else step / math.ceil(step / MERGE_STEP_S)
     return heapq.merge(*(_stream(config, log, size, now, every) for log in ordered), key=attrgetter("number"))
 
 

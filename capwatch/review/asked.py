@@ -47,7 +47,16 @@ GAUGES: Final = {
 }
 SUMS: Final = {
     "preemptions": m.ENGINE_PREEMPTIONS,
+    "restarts": m.ENGINE_RESTARTS,
+    "recomputed_tokens": m.RECOMPUTED_TOKENS,
     "abandoned_replica_seconds": m.ABANDONED_REPLICA_SECONDS,
+}
+ENGINES: Final = {
+    "in flight": f"sum by (pool) ({m.INFLIGHT_MEASURED.name})",
+    "in flight by λW": f'sum by (pool) ({m.INFLIGHT_LITTLES_LAW.name}{{phase=~"queue|prefill|decode"}})',
+    "replicas": f'sum by (pool) ({m.ENGINE_STATE.name}{{state!="unknown"}})',
+    "attempts": f"max by (pool) ({m.RETRY_AMPLIFICATION_RATIO.name})",
+    "starts": f"max by (pool, phase) ({m.COLD_START_SECONDS.name})",
 }
 EARLIER: Final = 13 * WEEK
 
@@ -75,8 +84,15 @@ class Asked:
         if not self._answered and self._failed is not None:
             raise self._failed
 
-    def _range(self, expr: str, begin: int, what: str) -> Columns:
-        """What an expression adds in each hour; nothing, and a word on it, where it cannot be had."""
+    def _range(self, expr: str, begin: int, what: str, *, may_lack: bool = False) -> Columns:
+        """What an expression adds in each hour; nothing, and a word on it, where it cannot be had.
+
+        Args:
+            expr: what is asked for.
+            begin: s, epoch.
+            what: for that word.
+            may_lack: whether it is told elsewhere that the server has no such series.
+        """
         try:
             found = self._server.range(expr, begin, self._end, HOUR)
         except CapwatchError as error:
@@ -84,7 +100,7 @@ class Asked:
             self.missing.append((what, str(error), "the same query, answered"))
             return Columns(np.empty(0), (), np.empty((0, 0)))
         self._answered = True
-        if not len(found):
+        if not len(found) and not may_lack:
             self.missing.append((what, "the server has no such series of the week", "scrapes of capwatch that keep it"))
         return found
 
@@ -184,6 +200,10 @@ class Asked:
         """See `capwatch.review.told.Told`."""
         return (self._slots[at] for at in sorted(self._slots) if since <= at < until)
 
+    def beside(self, name: str, since: float, until: float) -> Iterator[Slot]:  # noqa: ARG002 - `shown` tells it
+        """See `capwatch.review.told.Told`."""
+        return iter(())
+
     def seconds(self, pool: str, since: float, until: float) -> tuple[Ints, Floats]:  # noqa: ARG002 - no metric tells them
         """See `capwatch.review.told.Told`."""
         return np.empty(0, np.int64), np.empty((0, len(SECONDS.columns)))
@@ -205,8 +225,8 @@ class Asked:
         return []
 
     def shown(self) -> Mapping[str, Mapping[str, float]]:
-        """By pool: the last value of `GAUGES`, and what `SUMS` added in the week."""
-        found: dict[str, dict[str, float]] = {}
+        """By pool: the last value of `GAUGES`, what `SUMS` added in the week, and what its engines told."""
+        found = self._engines()
         for name, metric in GAUGES.items():
             told = self._range(f"max by (pool) ({selector(metric.name)})", self._week.since, metric.name)
             for (pool,), column in told.by("pool").items():
@@ -218,6 +238,34 @@ class Asked:
             inside = rises.at > self._week.since
             for (pool,), column in rises.by("pool").items():
                 found.setdefault(pool, {})[name] = float(np.nansum(column[inside]))
+        return found
+
+    def _engines(self) -> dict[str, dict[str, float]]:
+        """Requests in the engines, replicas and retries as means of the hours' ends, and the newest start by phase."""
+        found: dict[str, dict[str, float]] = {}
+        told = {what: self._range(expr, self._week.since, what, may_lack=True) for what, expr in ENGINES.items()}
+        columns = {what: one.by("pool") for what, one in told.items()}
+        for (pool,), counted in columns["in flight"].items():
+            law = columns["in flight by λW"].get((pool,), np.full(len(counted), np.nan))
+            both = np.isfinite(counted) & np.isfinite(law)
+            if both.any():
+                means = (float(one[both].mean()) for one in (counted, law))
+                mine = found.setdefault(pool, {"in_flight_hours": float(both.sum())})
+                mine |= zip(("in_flight_measured", "in_flight_law"), means, strict=True)
+        for (pool,), column in columns["replicas"].items():
+            heard = column[np.isfinite(column)]
+            if len(heard):
+                mean, least, most = (float(value) for value in (heard.mean(), heard.min(), heard.max()))
+                found.setdefault(pool, {}).update(
+                    replicas_heard=mean, replicas_fewest=least, replicas_most=most, hours_heard=float(len(heard))
+                )
+        for (pool,), column in columns["attempts"].items():
+            if np.isfinite(column).any():
+                found.setdefault(pool, {})["retry_amplification_ratio"] = float(np.nanmean(column))
+        for (pool, phase), column in told["starts"].by("pool", "phase").items():
+            known = column[np.isfinite(column)]
+            if len(known):
+                found.setdefault(pool, {})[f"start_{phase}_s"] = float(known[-1])
         return found
 
     def settings(self, at: float) -> Mapping[str, Any]:  # noqa: ARG002 - as they are shown

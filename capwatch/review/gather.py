@@ -17,7 +17,7 @@ from capwatch.ledger import POOL
 from capwatch.meters.rollup import PARTS
 from capwatch.observed import Given
 from capwatch.record import Floats
-from capwatch.review import logs, ticks
+from capwatch.review import beside, logs, ticks
 from capwatch.review.asked import Asked
 from capwatch.review.calendar import WEEK, IsoWeek
 from capwatch.review.hours import Hours
@@ -38,7 +38,6 @@ class Opened:
         told: what it tells.
         config: that was given with it.
         source: what it is, in a few words.
-        quality: what became of its lines, by source and kind; None where it does not tell.
         shown: what gauges and counters of a server tell beside, by pool.
         asked: the server, which knows what it could not tell.
     """
@@ -46,16 +45,16 @@ class Opened:
     told: Told
     config: Config | None
     source: str
-    quality: Mapping[str, Mapping[str, float]] | None = None
     shown: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     asked: Asked | None = None
 
     def week(self, week: IsoWeek) -> Week:
         """One week of it."""
         found = gathered(self.told, week, self.config, self.source)
-        pools = {name: replace(one, shown=self.shown.get(name, {})) for name, one in found.pools.items()}
-        missing = () if self.asked is None else tuple(self.asked.missing)
-        return replace(found, quality=self.quality, pools=pools, missing=missing)
+        pools = {
+            name: replace(one, shown={**one.shown, **self.shown.get(name, {})}) for name, one in found.pools.items()
+        }
+        return replace(found, pools=pools, missing=() if self.asked is None else tuple(self.asked.missing))
 
 
 @contextmanager
@@ -73,9 +72,8 @@ def opened(found: Given, week: IsoWeek, now: float) -> Iterator[Opened]:
         asked = Asked(found.prometheus, week, now)
         yield Opened(asked, found.config, f"the Prometheus at {found.prometheus.url}", shown=asked.shown(), asked=asked)
         return
-    told, totals = logs.replayed(found, week, now)
     words = f"{len(found.logs)} log file{'s' * (len(found.logs) != 1)}"
-    yield Opened(told, found.config, words, None if totals is None else logs.quality(totals))
+    yield Opened(logs.replayed(found, week, now), found.config, words)
 
 
 def gathered(past: Told, week: IsoWeek, config: Config | None, source: str) -> Week:
@@ -89,6 +87,7 @@ def gathered(past: Told, week: IsoWeek, config: Config | None, source: str) -> W
     begin, end = _whole(past, this, begin, end)
     this = this.between(begin, end)
     fine = past.fine(week.since, week.until)
+    shown, by_length = beside.shown(past, this, begin, end), beside.by_length(past, begin, end)
     pools = {}
     for name in sorted({*this.names(POOL.name), *last.names(POOL.name)}):
         one = PoolWeek(
@@ -99,11 +98,20 @@ def gathered(past: Told, week: IsoWeek, config: Config | None, source: str) -> W
             last.where(POOL.name, name),
             (told_seconds := _seconds(past, name, begin, end)),
             demand[name],
+            shown=shown.get(name, {}),
+            by_length=by_length.get(name, ()),
             hints=fine.hints(name, begin if told_seconds is None else told_seconds.first),
         )
-        pools[name] = _watched(past, one, drift, begin, end)
+        pools[name] = _watched(past, _started(one), drift, begin, end)
     notes = tuple(past.annotations(week.since - WEEK, week.until))
-    return Week(week, begin, end, pools, notes, source)
+    return Week(week, begin, end, pools, notes, source, beside.quality(past, begin, end))
+
+
+def _started(one: PoolWeek) -> PoolWeek:
+    """With the cold start that was measured where none is configured."""
+    if one.pool.cold_start is not None:
+        return one
+    return replace(one, pool=replace(one.pool, cold_start=beside.ready_s(one.shown)))
 
 
 def _whole(past: Told, this: Hours, begin: int, end: int) -> tuple[int, int]:

@@ -9,9 +9,7 @@ import msgspec
 
 from capwatch.console.progress import Progress
 from capwatch.keep.past import HOUR
-from capwatch.ledger import SOURCE, Totals
-from capwatch.meters.sources import DROPS, LINES, RECORDS
-from capwatch.metrics import DROP_REASONS
+from capwatch.ledger import Totals
 from capwatch.observed import Given
 from capwatch.replay import replay, told_until
 from capwatch.replay.notes import notes
@@ -22,8 +20,8 @@ CLOSING_S: Final = 4 * HOUR
 """Behind the last event, after which every slot of the totals has closed: ticks stay open for two hours."""
 
 
-def replayed(found: Given, week: IsoWeek, now: float) -> tuple[Replayed, Totals | None]:
-    """What logs tell of a week and before ``now`` (s, epoch), and the totals behind it.
+def replayed(found: Given, week: IsoWeek, now: float) -> Replayed:
+    """What logs tell of a week and before ``now`` (s, epoch).
 
     Raises:
         UsageError: a file cannot be read.
@@ -40,26 +38,9 @@ def replayed(found: Given, week: IsoWeek, now: float) -> tuple[Replayed, Totals 
         _keep(kept, totals)
     progress.end()
     kept.settle(notes(config), {pool.name: msgspec.to_builtins(pool) for pool in config.pools})
-    return kept, totals
+    return kept
 
 
 def _keep(kept: Replayed, totals: Totals) -> None:
     kept.keep(totals.closed, totals.closed_names())
     totals.kept(len(totals.closed))
-
-
-def quality(totals: Totals) -> dict[str, dict[str, float]]:
-    """What became of the lines of all logs, by source: read, counted, skipped, dropped by reason, late, no usage."""
-    texts = totals.names.texts(SOURCE.name)
-    found: dict[str, dict[str, float]] = {}
-    for table in (LINES, RECORDS):
-        keys, values = totals.rows(table)
-        for key, row in zip(keys.tolist(), values.tolist(), strict=True):
-            found.setdefault(texts.get(key, "unknown"), {}).update(zip(table.columns, row, strict=True))
-    keys, values = totals.rows(DROPS)
-    sources, reasons = DROPS.unpack(keys)
-    for source, reason, row in zip(sources.tolist(), reasons.tolist(), values.tolist(), strict=True):
-        if row[0]:
-            kind = f"dropped: {DROP_REASONS[reason]}"
-            found.setdefault(texts.get(source, "unknown"), {})[kind] = row[0]
-    return found

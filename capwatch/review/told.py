@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,6 +31,9 @@ class Told(Protocol):
 
     def hours(self, since: float, until: float) -> Iterator[Slot]:
         """The rollups of whole hours that begin in a stretch, ascending."""
+
+    def beside(self, name: str, since: float, until: float) -> Iterator[Slot]:
+        """The whole hours of another table of `KINDS`, ascending."""
 
     def seconds(self, pool: str, since: float, until: float) -> tuple[Ints, Floats]:
         """(at[n], counts[n, columns of `SECONDS`]), ascending; a second without an event is absent."""
@@ -62,6 +66,10 @@ class Kept:
         """See `Told`."""
         return self._past.rollups(since, until, HOUR)
 
+    def beside(self, name: str, since: float, until: float) -> Iterator[Slot]:
+        """See `Told`."""
+        return self._past.slots(name, since, until, HOUR)
+
     def fine(self, begin: int, end: int) -> Fine:
         """See `Told`."""
         found = Fine(begin, end)
@@ -80,7 +88,7 @@ class Replayed:
 
     def __init__(self, begin: int, end: int) -> None:
         self._fine = Fine(begin, end)
-        self._hours: dict[int, list[Slot]] = defaultdict(list)
+        self._hours: dict[str, dict[int, list[Slot]]] = {name: defaultdict(list) for name in KINDS}
         self._seconds: dict[str, list[tuple[Ints, Floats]]] = defaultdict(list)
         self._texts = Texts()
         self._ticks: dict[str, list[Ticks]] = defaultdict(list)
@@ -93,27 +101,30 @@ class Replayed:
         ticks = [one for one in closed if one.table == TICKS.name]
         for pool, part in of_closed(ticks, names, self._texts) if ticks else ():
             self._ticks[pool].append(part)
-        kind = KINDS["rollup"]
         for one in closed:
-            if one.table == "rollup":
+            if one.table in KINDS:
+                kind = KINDS[one.table]
                 made = slot.made(one, kind.names(names, one.sums.keys), kind.bits, kind.span)
-                self._fine.add([made])
-                self._hours[made.at // HOUR * HOUR].append(made)
-        for hour in sorted(self._hours)[:-1]:  # the last may get more
-            self._fold(hour)
+                self._hours[one.table][made.at // HOUR * HOUR].append(made)
+                if one.table == "rollup":
+                    self._fine.add([made])
+        for name, hours in self._hours.items():
+            for hour in sorted(hours)[:-1]:  # the last may get more
+                self._fold(name, hour)
 
     def settle(self, notes: Sequence[Note], settings: Mapping[str, Any]) -> None:
         """No more slots come; the notes and the settings that go with them."""
         self._notes, self._settings = sorted(notes, key=lambda note: note.at), settings
-        for hour in self._hours:
-            self._fold(hour)
+        for name, hours in self._hours.items():
+            for hour in hours:
+                self._fold(name, hour)
 
-    def _fold(self, hour: int) -> None:
-        if len(self._hours[hour]) > 1:
-            self._hours[hour] = [slot.merged(self._hours[hour], KINDS["rollup"].bits, hour, HOUR)]
-        elif self._hours[hour][0].span < HOUR:
-            one = self._hours[hour][0]
-            self._hours[hour] = [Slot(hour, HOUR, one.names, one.values, one.cells)]
+    def _fold(self, name: str, hour: int) -> None:
+        parts = self._hours[name][hour]
+        if len(parts) > 1:
+            self._hours[name][hour] = [slot.merged(parts, KINDS[name].bits, hour, HOUR)]
+        elif parts[0].span < HOUR:
+            self._hours[name][hour] = [replace(parts[0], at=hour, span=HOUR)]
 
     def _keep_seconds(self, closed: Sequence[Closed], names: ledger.Names) -> None:
         if not closed:
@@ -127,7 +138,12 @@ class Replayed:
 
     def hours(self, since: float, until: float) -> Iterator[Slot]:
         """See `Told`."""
-        return (self._hours[hour][0] for hour in sorted(self._hours) if since <= hour < until)
+        return self.beside("rollup", since, until)
+
+    def beside(self, name: str, since: float, until: float) -> Iterator[Slot]:
+        """See `Told`."""
+        hours = self._hours[name]
+        return (hours[hour][0] for hour in sorted(hours) if since <= hour < until)
 
     def seconds(self, pool: str, since: float, until: float) -> tuple[Ints, Floats]:
         """See `Told`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +54,16 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True)
+class Length:
+    """Requests whose prompts have at most so many tokens, and more than the length before."""
+
+    prompt: str
+    requests: float
+    spans: Mapping[str, tuple[float, float]]
+    """p50 and p95 (s) of each of `capwatch.meters.lengths.SPANS` that is told, within 5 %."""
+
+
+@dataclass(frozen=True, slots=True)
 class PoolWeek:
     """One pool.
 
@@ -68,7 +78,8 @@ class PoolWeek:
         events: drift events of the week, as `capwatch backtest` tells them; None where they could not be looked for.
         unjudged: why the events could not be looked for, or only in part.
         service_cv2: Cs² of the cost of single requests; None where it is not told.
-        shown: what gauges and counters of a server tell beside, by the names of `capwatch.review.asked`.
+        shown: what is told beside the requests, by the names of `capwatch.review.beside` and `capwatch.review.asked`.
+        by_length: latency by prompt length, the shortest first.
         hints: failures and tenants by five minutes, from the first of the seconds on.
     """
 
@@ -84,6 +95,7 @@ class PoolWeek:
     service_cv2: float | None = None
     hints: Hints = field(default_factory=Hints)
     shown: Mapping[str, float] = field(default_factory=dict)
+    by_length: Sequence[Length] = ()
 
     @property
     def replicas(self) -> int | None:
@@ -101,7 +113,7 @@ class Week:
         pools: those that had requests, by name.
         notes: deploys and the like, in the week and the one before.
         source: what it was made from, in a few words.
-        quality: what became of the lines, by source and kind; None where the source does not tell.
+        quality: what became of the lines, by source and kind; empty where it is not told.
         missing: what could not be gathered: (what, why, what would provide it).
     """
 
@@ -111,5 +123,5 @@ class Week:
     pools: Mapping[str, PoolWeek]
     notes: tuple[Note, ...]
     source: str
-    quality: Mapping[str, Mapping[str, float]] | None = None
+    quality: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     missing: tuple[tuple[str, str, str], ...] = field(default=())

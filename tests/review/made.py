@@ -70,6 +70,9 @@ class Made:
                 one = found.rollup
                 yield Slot(at, HOUR, one.names, one.values, one.cells)
 
+    def beside(self, name: str, since: float, until: float) -> Iterator[Slot]:
+        return iter(())
+
     def seconds(self, pool: str, since: float, until: float) -> tuple[Ints, Floats]:
         at, counts = [], []
         for hour in range(max(int(since), self.begin), min(int(until), self.end), HOUR):

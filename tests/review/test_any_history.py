@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from capwatch.console.answer import as_json
-from capwatch.keep.past import HOUR
+from capwatch.keep.past import HOUR, KINDS
 from capwatch.keep.slot import FINENESS, Slot
 from capwatch.meters.rollup import COLUMNS, MEASURE, MEASURES
 from capwatch.record import Floats, Ints, Note
@@ -47,6 +48,25 @@ def slots(draw: st.DrawFn) -> Slot:
 
 
 @st.composite
+def others(draw: st.DrawFn) -> dict[str, Slot]:
+    """An hour of each of the other tables, or of some; names and sums may be anything that is finite."""
+    found = {}
+    for name in sorted(draw(st.sets(st.sampled_from(sorted({*KINDS} - {"rollup"}))))):
+        table, bits = KINDS[name].table, KINDS[name].bits
+        first = NAMES if name == "books" else st.sampled_from(["one", "two"])
+        axes = [first, *(st.sampled_from([*axis.values, "gone"]) for axis in table.axes[1:])]
+        names = sorted(draw(st.sets(st.tuples(*axes), min_size=1, max_size=4)))
+        finite = st.integers(0, 1 << 50).map(lambda one: one / FINENESS) | st.sampled_from([0.0, 1.0, 3600.0])
+        values = np.array([[draw(finite) if draw(st.booleans()) else 0.0 for _ in table.columns] for _ in names])
+        cells = Cells()
+        for _ in range(draw(st.integers(0, 4)) if bits else 0):
+            series = draw(st.integers(0, len(names) - 1)) << bits | draw(st.integers(0, (1 << bits) - 1))
+            cells.add(pack(np.array([series]), np.array([draw(st.integers(ZERO, HIGHEST))])), np.array([7]))
+        found[name] = Slot(0, HOUR, names, values, cells)
+    return found
+
+
+@st.composite
 def pools(draw: st.DrawFn) -> Settings:
     """Settings that a configuration could have left, or another version."""
     return {
@@ -67,15 +87,26 @@ class Any_:  # noqa: N801 - typing has the better name
     """A past of these slots."""
 
     def __init__(
-        self, told: dict[int, Slot], counts: list[tuple[int, float]], pool: Settings, notes: list[float]
+        self,
+        told: dict[int, Slot],
+        beside: dict[int, dict[str, Slot]],
+        counts: list[tuple[int, float]],
+        pool: Settings,
+        notes: list[float],
     ) -> None:
-        self._told, self._counts, self._pool, self._notes = told, counts, pool, notes
+        self._told, self._beside, self._counts, self._pool, self._notes = told, beside, counts, pool, notes
 
     def hours(self, since: float, until: float) -> Iterator[Slot]:
         for hour, one in sorted(self._told.items()):
             at = WEEK.since + hour * HOUR
             if since <= at < until:
                 yield Slot(at, HOUR, one.names, one.values, one.cells)
+
+    def beside(self, name: str, since: float, until: float) -> Iterator[Slot]:
+        for hour, slots in sorted(self._beside.items()):
+            at = WEEK.since + hour * HOUR
+            if since <= at < until and name in slots:
+                yield replace(slots[name], at=at)
 
     def seconds(self, pool: str, since: float, until: float) -> tuple[Ints, Floats]:
         found = [(WEEK.since + at, count) for at, count in self._counts if since <= WEEK.since + at < until]
@@ -101,16 +132,21 @@ class Any_:  # noqa: N801 - typing has the better name
 @settings(max_examples=25, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(
     st.dictionaries(HOURS, slots(), max_size=8),
+    st.dictionaries(st.integers(0, 167), others(), max_size=3),
     st.lists(st.tuples(st.integers(0, 7 * 86400 - 1), st.floats(0, 1e5)), max_size=20, unique_by=lambda one: one[0]),
     pools(),
     st.lists(st.floats(0, 604_800), max_size=3),
 )
 def test_any_history_is_reviewed(
-    told: dict[int, Slot], counts: list[tuple[int, float]], pool: Settings, notes: list[float]
+    told: dict[int, Slot],
+    beside: dict[int, dict[str, Slot]],
+    counts: list[tuple[int, float]],
+    pool: Settings,
+    notes: list[float],
 ) -> None:
     """Page, Markdown and JSON come out, and no number in them is infinite or none."""
     counts.sort()
-    made = of(gathered(Any_(told, counts, pool, notes), WEEK, None, "anything"))
+    made = of(gathered(Any_(told, beside, counts, pool, notes), WEEK, None, "anything"))
     found = json.loads(as_json(as_plain(made)))
     assert found["week"] == "2026-W48"
     assert "<b>" not in html(made, lambda figure: "data:,")

@@ -68,7 +68,7 @@ def _old(week: Week, name: str, one: Facts) -> list[Finding]:
 
 
 def compared(one: Facts, now: Stretch) -> list[dict[str, Any]]:
-    """(what, predicted, measured) for what the log lets us measure, in seconds or shares."""
+    """(what, predicted, measured) for what is told in both ways, in seconds, requests or shares."""
     told = now.hours.told("duration_s")
     prompt, cached, _ = now.lengths
     found: list[dict[str, Any]] = []
@@ -84,6 +84,13 @@ def compared(one: Facts, now: Stretch) -> list[dict[str, Any]]:
         found.append(_pair(f"mean wait, {queue.view} (F18)", "s", wait, waited))
         late = now.hours.over("queue_s", one.pool.wait_budget)
         found.append(_pair(f"late share, {queue.view} (F19)", "share", demand.late_at(replicas), late))
+    shown = one.one.shown
+    if shown.get("in_flight_law") and "in_flight_measured" in shown:
+        law, counted = shown["in_flight_law"], shown["in_flight_measured"]
+        found.append(_pair("requests in the engines, λW (F10)", "requests", law, counted))
+    memory = one.memory(one.week)
+    if memory is not None and memory.running is not None and "kv_measured" in shown:
+        found.append(_pair("KV memory of a replica (running sequences)", "share", memory.running, shown["kv_measured"]))
     if told and now.running is not None:
         tpot, output = now.hours.mean("tpot_s"), now.lengths[2]
         if tpot is not None and output > 1:
@@ -101,7 +108,7 @@ def _pair(what: str, unit: str, predicted: float, measured: float | None) -> dic
 def _table(name: str, rows: list[dict[str, Any]]) -> Table:
     shown = []
     for one in rows:
-        form = percent if one["unit"] == "share" else seconds
+        form = {"share": percent, "s": seconds, "requests": number}[one["unit"]]
         error = "not known" if one["error"] is None else f"{100 * one['error']:+,.0f} %"
         shown.append([one["what"], form(one["predicted"]), form(one["measured"]), error])
     return Table(f"{name}: predicted against measured", ["what", "predicted", "measured", "off by"], shown)

@@ -30,8 +30,17 @@ REFUSED: Final = ("rate_limited", "overload")
 def SECTION(week: Week, facts: Mapping[str, Facts]) -> Section:
     """Replica-seconds of the week."""
     tables, findings, missing, numbers = [], [], [], {}
-    rows = []
+    rows, nothing = [], []
     for name, one in facts.items():
+        nothing += _for_nothing(name, one)
+        if one.one.shown.get("retry_amplification_ratio") is None:
+            missing.append(
+                Missing(
+                    f"retries of {name}",
+                    "no request tells which attempt it is",
+                    "`attempt_group` or `retries` in the log, such as a trace id that all attempts share",
+                )
+            )
         if one.week is None:
             missing.append(Missing(f"cost of {name}", "no request tells tokens", "a log with token counts"))
             continue
@@ -48,20 +57,36 @@ def SECTION(week: Week, facts: Mapping[str, Facts]) -> Section:
                     "`capwatch calibrate`, or both rates in `pools`",
                 )
             )
-    if facts:
-        missing.append(
-            Missing(
-                "retries, duplicates and the work of abandoned requests",
-                "the history keeps outcomes but not which request was which try",
-                "--prometheus URL (capwatch_retries_total, capwatch_abandoned_replica_seconds_total)",
-            )
-        )
     columns = [
         "pool", "replica-hours of work", "prompts", "answers", "spared by the cache", "hits", "hits last week",
         "largest 1 % hold at least", "aborted or timed out", "refused",
     ]  # fmt: skip
     whole = [Table("Work of the week", columns, rows)] if rows else []
+    if nothing:
+        columns = ["pool", "what", "requests", "replica-hours", "of the work"]
+        whole.append(Table("Work of the week that was for nothing, or done again", columns, nothing))
     return Section("Cost", (), [*whole, *tables], (), findings, missing, numbers)
+
+
+def _for_nothing(name: str, one: Facts) -> list[list[str]]:
+    """Rows of what was tried again and what was given up, as far as it is told."""
+    told = one.one.shown
+    rows: list[tuple[str, str, float | None, float | None]] = []
+    factor = told.get("retry_amplification_ratio")
+    if factor is not None:
+        rows.append(("retries", f"{number(factor)} attempts a request", told.get("retries"), None))
+    for what, key in (("requests that try again", "resent"), ("given up: aborted or timed out", "abandoned")):
+        spent = told.get(f"{key}_replica_seconds")
+        if spent is not None:
+            rows.append((what, "", told.get(f"{key}_requests"), spent))
+    work = one.one.hours.cost
+    return [
+        [
+            name, f"{what}, {words}" if words else what, "not known" if count is None else exact(count),
+            "" if spent is None else number(spent / HOUR), "" if spent is None else percent(_part(spent, work)),
+        ]
+        for what, words, count, spent in rows
+    ]  # fmt: skip
 
 
 def _numbers(one: Facts, week: Stretch) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from capwatch.capacity import queueing
+from capwatch.capacity import little, queueing
 from capwatch.review.facts import Facts
 from capwatch.review.section import Missing, Section, Table
 from capwatch.review.stretch import PHASES, Stretch
-from capwatch.review.text import number, seconds
+from capwatch.review.text import exact, number, seconds, signed
 from capwatch.review.week import Week
 
 ORDER: Final = 70
@@ -19,8 +19,21 @@ ORDER: Final = 70
 
 def SECTION(week: Week, facts: Mapping[str, Facts]) -> Section:
     """Means of the stretch since the last change."""
-    rows, lines, missing, numbers = [], [], [], {}
+    rows, counted, lines, missing, numbers = [], [], [], [], {}
     for name, one in facts.items():
+        shown = one.one.shown
+        measured, law = shown.get("in_flight_measured"), shown.get("in_flight_law")
+        if measured is None or not law:
+            missing.append(
+                Missing(
+                    f"λW of {name} against the engines' own count",
+                    "engines and log do not both tell it",
+                    "`engines` to scrape, or engine logs (`role: times`), beside a log with phases",
+                )
+            )
+        else:
+            off = little.residual(measured, law, 1.0)
+            counted.append([name, exact(shown["in_flight_hours"]), number(law), number(measured), signed(off or 0.0)])
         now = one.after
         told = None if now is None else now.in_flight
         if now is None or told is None:
@@ -49,12 +62,11 @@ def SECTION(week: Week, facts: Mapping[str, Facts]) -> Section:
                 f" class {head['class']} in a pool of its own, with its part of the replicas, the others would wait"
                 f" {seconds(head['apart_s'])}."
             )
-    if facts:
-        missing.append(
-            Missing("λW against the engines' own count", "the history keeps no engine samples", "--prometheus URL")
-        )
     columns = ["pool", "λ/s", "W", "L = λW", *PHASES]
     tables = [Table("Requests in flight, mean, by phase", columns, rows)] if rows else []
+    if counted:
+        columns = ["pool", "hours in which engines tell it", "λW of queue, prefill and decode", "counted", "residual"]
+        tables.append(Table("Requests in the engines: by Little's law, and as they count them", columns, counted))
     return Section("In flight", lines, tables, (), (), missing, numbers)
 
 
@@ -79,7 +91,9 @@ def blocking(one: Facts, now: Stretch) -> dict[str, Any] | None:
     waits = []
     for share, cost, servers in ((cells.share, costs, replicas), (cells.share[rest], costs[rest], replicas - own)):
         mean = float((share * cost).sum() / share.sum())
-        cs2 = float((share * cost**2).sum() / share.sum()) / mean**2 - 1
+        if not mean:
+            return None
+        cs2 = float((share * (cost / mean) ** 2).sum() / share.sum()) - 1
         rate = now.charged_rate * float(share.sum())
         waits.append(queueing.mean_wait(servers, rate, mean, queueing.variability(ca2, max(0.0, cs2))))
     if not np.isfinite(waits).all():

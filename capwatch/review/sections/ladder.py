@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from capwatch.capacity import sizing, spike, work
 from capwatch.capacity.shapes import season
+from capwatch.metrics import START_PHASES
 from capwatch.review.facts import Facts
 from capwatch.review.ladder import ANSWERS, RUNGS, Covered, covered
 from capwatch.review.section import Finding, Missing, Section, Table
@@ -34,12 +35,14 @@ def SECTION(week: Week, facts: Mapping[str, Facts]) -> Section:
             text.append(_shapes(name, shapes, None if swing is None else swing.ratio))
             tables += [_bursts(name, found)] if found else []
             findings += _gaps(name, one, found)
+        started = _starts(name, one)
+        tables += [started] if started.rows else []
         if one.pool.cold_start is None:
             missing.append(
                 Missing(
                     f"the cold start of {name}",
                     "it is neither configured nor measured",
-                    "`pools[].cold_start`, measured from engine logs (capwatch_cold_start_seconds)",
+                    "`pools[].cold_start`, or engine logs of a start (`role: times`)",
                 )
             )
         findings += _window(name, one)
@@ -47,15 +50,19 @@ def SECTION(week: Week, facts: Mapping[str, Facts]) -> Section:
             steps = multiples(one, one.after, replicas)
             numbers.setdefault(name, {})["multiples"] = steps
             tables.append(_multiples(name, one, steps))
-    if facts:
-        missing.append(
-            Missing(
-                "scale flaps, and replicas as they came and went",
-                "the history does not keep how many replicas there were",
-                "--prometheus URL (capwatch_replicas, capwatch_engine_state)",
-            )
-        )
     return Section("Bursts and the response ladder", text, tables, (), findings, missing, numbers)
+
+
+def _starts(name: str, one: Facts) -> Table:
+    """Cold starts by phase, as engines tell them from the start of their process."""
+    shown, rows = one.one.shown, []
+    for phase in START_PHASES:
+        took = shown.get(f"start_{phase}_s")
+        if took is not None:
+            count = shown.get(f"start_{phase}_count")
+            rows.append([phase.replace("_", " "), "the newest" if count is None else exact(count), seconds(took)])
+    title = f"{name}: cold starts, mean from the start of the engine; node and image come before it"
+    return Table(title, ["until", "starts", "after"], rows)
 
 
 def _shapes(name: str, shapes: Mapping[str, int], swing: float | None) -> str:

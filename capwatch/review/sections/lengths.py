@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from capwatch.capacity.profile import distribution_of
+from capwatch.meters.lengths import SPANS
 from capwatch.review.facts import Facts
 from capwatch.review.hours import Hours
 from capwatch.review.section import Missing, Section, Table
 from capwatch.review.stretch import Stretch
-from capwatch.review.text import exact, number, percent, signed
+from capwatch.review.text import exact, number, percent, seconds, signed
 from capwatch.review.week import Week
 
 ORDER: Final = 40
@@ -29,16 +30,30 @@ def SECTION(week: Week, facts: Mapping[str, Facts]) -> Section:
         tables.append(_lengths(name, one, numbers[name]["profile"]))
         tables += [table for label in ("tenant", "route") if len((table := _by(name, one, label)).rows) > 1]
         tables.append(_classes(name, one, one.week))
+        if any(length.spans for length in one.one.by_length):
+            tables.append(_latency(name, one))
+        else:
+            missing.append(
+                Missing(
+                    f"latency by prompt length of {name}",
+                    "no hour of the week tells it",
+                    "a log with times to first token and prompt lengths, or a history that this version wrote",
+                )
+            )
     if facts:
-        missing += [
-            Missing("the share of streams", "the history does not tell it", "the logs, by `capwatch profile`"),
-            Missing(
-                "latency by prompt length",
-                "sketches hold lengths and times apart, so that only classes and routes can be compared",
-                "classes by length (`classes`), or the logs",
-            ),
-        ]
+        missing.append(
+            Missing("the share of streams", "the history does not tell it", "the logs, by `capwatch profile`")
+        )
     return Section("Workload", (), tables, (), (), missing, numbers)
+
+
+def _latency(name: str, one: Facts) -> Table:
+    rows = []
+    for length in one.one.by_length:
+        told = [value for span in SPANS for value in length.spans.get(span, (None, None))]
+        rows.append([length.prompt, exact(length.requests), *map(seconds, told)])
+    columns = ["prompt tokens", "requests", "TTFT p50", "TTFT p95", "per output token p50", "per output token p95"]
+    return Table(f"{name}: latency by prompt length, of the week (within 5 %)", columns, rows)
 
 
 def _whole(one: Facts, measure: str) -> dict[str, Any] | None:

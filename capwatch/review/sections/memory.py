@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Final
 
+from capwatch.capacity import work
+from capwatch.review.calendar import HOUR
 from capwatch.review.facts import Facts, Memory
 from capwatch.review.section import Finding, Missing, Section, Table
-from capwatch.review.text import number, percent
+from capwatch.review.text import exact, number, percent
 from capwatch.review.week import Week
 
 ORDER: Final = 100
@@ -18,8 +20,17 @@ FULL: Final = 0.9
 
 def SECTION(week: Week, facts: Mapping[str, Facts]) -> Section:
     """KV demand of each pool, before and after its last change."""
-    rows, findings, missing, numbers = [], [], [], {}
+    rows, again, findings, missing, numbers = [], [], [], [], {}
     for name, one in facts.items():
+        again += _recomputed(name, one)
+        if "preemptions" not in one.one.shown:
+            missing.append(
+                Missing(
+                    f"preemptions and recomputed tokens of {name}",
+                    "no engine tells of them",
+                    "`engines` to scrape, or engine logs (`role: times`)",
+                )
+            )
         now, then = one.memory(one.after), one.memory(one.before)
         if now is None:
             missing.append(_why(name, one))
@@ -32,16 +43,31 @@ def SECTION(week: Week, facts: Mapping[str, Facts]) -> Section:
             ]
         )  # fmt: skip
         findings += _finding(name, one, then, now)
-    if any("preemptions" not in one.one.shown for one in facts.values()):
-        missing.append(
-            Missing("preemptions and recomputed tokens", "the history keeps no engine samples", "--prometheus URL")
-        )
     columns = [
         "pool", "tokens per replica", "tokens of a sequence", "all in the engine (upper bound)", "running sequences",
         "sequences that fit",
     ]  # fmt: skip
     tables = [Table("KV demand of one replica, mean of the stretch", columns, rows)] if rows else []
+    if again:
+        words = ["pool", "preemptions", "tokens computed once more", "replica-hours", "of the work"]
+        tables.append(Table("Preemptions in the week, and what they cost", words, again))
     return Section("KV memory", (), tables, (), findings, missing, numbers)
+
+
+def _recomputed(name: str, one: Facts) -> list[list[str]]:
+    """What preemptions cost: as told, else at most a whole sequence each."""
+    count, tokens, at_most = one.one.shown.get("preemptions"), one.one.shown.get("recomputed_tokens"), ""
+    if count is None:
+        return []
+    if tokens is None and one.week is not None:
+        prompt, _, output = one.week.lengths
+        tokens, at_most = count * (prompt + output), "at most "
+    if tokens is None:
+        return [[name, exact(count), *["not known"] * 3]]
+    cost = work.prefill(tokens, 0.0, one.pool.prefill_tokens_per_second)
+    share = cost / one.one.hours.cost if one.one.hours.cost else None
+    told = (number(tokens), number(cost / HOUR), percent(share))
+    return [[name, exact(count), *(f"{at_most}{word}" for word in told)]]
 
 
 def _why(name: str, one: Facts) -> Missing:

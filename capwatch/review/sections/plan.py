@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from capwatch.metrics import START_PHASES
+from capwatch.review.beside import ready_s
 from capwatch.review.facts import Facts, busy
 from capwatch.review.section import Section, Table
 from capwatch.review.stretch import Stretch
@@ -72,8 +74,13 @@ def _replica(one: Facts) -> str:
 
 
 def _cold(one: Facts) -> str:
-    start = one.pool.cold_start
-    return MEASURE if start is None else f"{seconds(start)} in all, as configured; stages: {MEASURE}"
+    start, shown = one.pool.cold_start, one.one.shown
+    phases = [(phase, took) for phase in START_PHASES if (took := shown.get(f"start_{phase}_s")) is not None]
+    stages = "".join(f"{phase.replace('_', ' ')} {seconds(took)}, " for phase, took in phases)
+    if start is None:
+        return MEASURE
+    how = "as measured" if phases and start == ready_s(shown) else "as configured"
+    return f"{seconds(start)} in all, {how}; {stages}{'node and image' if phases else 'stages'}: {MEASURE}"
 
 
 def _refused(one: Facts) -> str:

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from capwatch.meters.sources import BOOKS
+from capwatch.metrics import DROP_REASONS
 from capwatch.record import Bools
 from capwatch.review.facts import Facts
 from capwatch.review.section import Finding, Missing, Section, Table
@@ -23,31 +25,48 @@ MOST: Final = 10
 def SECTION(week: Week, facts: Mapping[str, Facts]) -> Section:
     """Nothing is hidden: what the review rests on."""
     tables, findings, numbers = [], [], {}
-    missing = [
-        Missing(
-            "requests that the log does not see",
-            "no engine counts are kept beside the log's (coverage, join ratio)",
-            "--prometheus URL of a server that scrapes capwatch, with `engines` configured",
-        )
-    ]
+    missing = []
     if week.quality:
-        kinds = sorted({kind for one in week.quality.values() for kind, count in one.items() if count})
-        rows = [[name, *(exact(one.get(kind, 0.0)) for kind in kinds)] for name, one in sorted(week.quality.items())]
-        tables.append(Table("Lines of all logs that were read, by source", ["source", *kinds], rows))
+        tables.append(_lines(week.quality))
     elif facts:
         missing.append(
-            Missing("lines dropped, by reason", "the history does not keep them", "the logs, or --prometheus URL")
+            Missing(
+                "lines dropped, by reason",
+                "the source does not tell of them in this week",
+                "the logs, or a history that this version wrote",
+            )
         )
     rows = []
     for name, one in facts.items():
         told = _told(one)
         gaps = silences(one)
         numbers[name] = {"told": told, "silences": [{"from": begin, "to": end} for begin, end in gaps]}
-        rows.append([name, exact(one.one.hours.requests), *(percent(value) for value in told.values())])
+        seen = [one.one.shown.get(key) for key in ("coverage_ratio", "join_ratio")]
+        rows.append([name, exact(one.one.hours.requests), *(percent(value) for value in (*told.values(), *seen))])
+        if seen[0] is None:
+            missing.append(
+                Missing(
+                    f"requests of {name} that the log does not see",
+                    "no engine tells how many it served",
+                    "`engines` to scrape, or engine logs (`role: times`)",
+                )
+            )
         findings += _gaps(name, gaps) + _untold(name, one, told)
-    columns = ["pool", "requests", "tell tokens", "tell TTFT", "tell duration", "tell queueing", "named tenants"]
+    columns = [
+        "pool", "requests", "tell tokens", "tell TTFT", "tell duration", "tell queueing", "named tenants",
+        "requests in the log, of those that engines served", "joined with an engine's log",
+    ]  # fmt: skip
     tables += [Table("What requests tell", columns, rows)] if rows else []
     return Section("Data quality", (), tables, (), findings, missing, numbers)
+
+
+def _lines(quality: Mapping[str, Mapping[str, float]]) -> Table:
+    """What became of the lines of the week, in the order of the books."""
+    kinds = [kind for kind in BOOKS.columns if any(one.get(kind) for one in quality.values())]
+    words = {reason: f"dropped: {reason}" for reason in DROP_REASONS}
+    rows = [[name, *(exact(one.get(kind, 0.0)) for kind in kinds)] for name, one in sorted(quality.items())]
+    columns = [words.get(kind, kind).replace("_", " ") for kind in kinds]
+    return Table("Lines that were read in the week, by source", ["source", *columns], rows)
 
 
 def _told(one: Facts) -> dict[str, float]:
