@@ -82,6 +82,8 @@ def blocking(one: Facts, now: Stretch) -> dict[str, Any] | None:
     cells = now.cells("class", names)
     costs = np.array([now.cost_of(*(float(part[i]) for part in cells[1:])) for i in range(len(names))])
     load = cells.share * costs
+    if not load.sum():
+        return None
     dearest = int(costs.argmax())
     own = round(replicas * float(load[dearest] / load.sum()))
     rest = np.arange(len(names)) != dearest
