@@ -28,7 +28,7 @@ BROKEN = {
     "CapwatchPromptLengthShift": ("thresholds.yml", ':requests", expr: vector(100)', "vector(1)"),
     "CapwatchGoodputBurnSlow": ("thresholds.yml", 'goodput_requests", expr: vector(100)', "vector(1)"),
     "CapwatchInFlightRisingAtFlatRate": ("thresholds.yml", 'flat_rate_ratio", expr: vector(1.1)', "vector(9)"),
-    "CapwatchExpectedWaitOverBudget": ("alerts.yml", "expected_wait_seconds\n        for: 5m", "expected_wait_seconds"),
+    "CapwatchExpectedWaitOverBudget": ("alerts.yml", "late_share_ratio\n        for: 5m", "late_share_ratio"),
 }
 
 
