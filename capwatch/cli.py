@@ -28,11 +28,21 @@ EXAMPLES: Final = """examples:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose refusals are one line, without a usage block."""
+    """A parser whose refusals are one line, without a usage block, and say where it is written how to do it right."""
 
     def error(self, message: str) -> NoReturn:
         """Refuse the call."""
-        raise UsageError(f"{self.prog}: {message}")
+        told = "choose from" in message
+        raise UsageError(f"{self.prog}: {message}" + ("" if told else f"; see `{self.prog} --help`"))
+
+    def parse_known_args(  # type: ignore[override]  # one way of the two that argparse has
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse; what is left over is refused by the verb that does not know it, not by the program."""
+        parsed, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return parsed, left
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

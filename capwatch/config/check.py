@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import ipaddress
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
@@ -70,7 +70,7 @@ def warnings(config: Config, engine_formats: frozenset[str]) -> list[str]:
 def test_paths(config: Config) -> list[Finding]:
     """Look at the files: expands globs, opens what they find, tells whether the state can be written."""
     findings = [
-        _of_glob(pattern, pattern, f"sources[{index}].path")
+        _of_glob(pattern, pattern, f"sources[{index}].path", source.path)
         for index, source in enumerate(config.sources)
         for pattern in source.path
     ]
@@ -163,7 +163,8 @@ def _of_families(config: Config) -> Iterator[str]:
             yield f"metrics.disable: no family {name}; {nearest(name, CATALOGUE)}"
 
 
-def _of_glob(pattern: str, written: str, key: str) -> Finding:
+def _of_glob(pattern: str, written: str, key: str, beside: Sequence[str] = ()) -> Finding:
+    """What a glob finds; that a live file, itself named ``beside`` it, has not been rotated yet is nothing to mend."""
     files = [path for path in sorted(glob.glob(pattern, recursive=True)) if not os.path.isdir(path)]
     unreadable = [path for path in files if not _opens(path)]
     count = f"{len(files)} file{'s' * (len(files) != 1)}"
@@ -174,6 +175,8 @@ def _of_glob(pattern: str, written: str, key: str) -> Finding:
     folder = _existing(pattern)
     if not os.access(folder, os.R_OK | os.X_OK):
         return Finding("error", key, f"{written}: no permission to look into {folder}")
+    if any(pattern.startswith((f"{live}.", f"{live}-")) and glob.glob(live, recursive=True) for live in beside):
+        return Finding("ok", key, f"{written}: no rotated file yet")
     return Finding("warning", key, f"{written}: no file yet")
 
 

@@ -14,6 +14,10 @@ WORDS: Final = {"mix": "the mix", "prompt": "longer prompts", "output": "longer 
 LESS: Final = {"mix": "the mix", "prompt": "shorter prompts", "output": "shorter answers", "cache": "more cache hits"}
 _PLENTY: Final = 0.5
 """A value is named while it explains at least that part of the largest contribution of its dimension."""
+_OUT_OF_PROPORTION: Final = 1.5
+"""Of what all requests have more of, a value brings about its share: it is named from so many times that on."""
+_NEARLY_ALL: Final = 0.9
+"""Or where it brings that part of the effect: then it is true of it, whatever its share."""
 _LONGEST: Final = 100
 """Characters of a deploy note that are told."""
 
@@ -34,11 +38,11 @@ def sentence(event: Event, pool: Pool | None = None, deploy: Note | None = None)
     >>> effects = {"mix": 0.2565, "prompt": 0.0, "output": 0.0, "cache": 0.0}
     >>> drift = Event("raised", "up", 1767606120.0, 1767606060.0, 0.992, 1.2485, None, effects, (long,), None, 8.0, 8.0)
     >>> print(sentence(drift, Pool(12, 0.7)))
-    Cost per request +26 % since 09:41 UTC at flat 8.0 req/s: class long, share 1 % → 8 %. Utilisation 66 % → 83 %; 15 \
-replicas needed at 70 %, 12 there.
+    Cost per request +26 % since 09:41 UTC at flat 8.0 req/s: class long 1 % → 8 % of requests. Utilisation 66 % → \
+83 %; 15 replicas needed at 70 %, 12 there.
     >>> print(sentence(drift, deploy=Note(1767605820.0, None, "retrieval 4 → 8 chunks")))
-    Cost per request +26 % since 09:41 UTC at flat 8.0 req/s: class long, share 1 % → 8 %. It began 4 min after the \
-deploy note "retrieval 4 → 8 chunks".
+    Cost per request +26 % since 09:41 UTC at flat 8.0 req/s: class long 1 % → 8 % of requests. It began 4 min after \
+the deploy note "retrieval 4 → 8 chunks".
     """
     since = datetime.fromtimestamp(event.started_at, UTC)
     if event.event == "cleared":
@@ -76,20 +80,32 @@ def _cause(event: Event) -> str:
     kind = max(EFFECTS, key=lambda effect: sign * event.effects[effect])
     words = (WORDS if sign > 0 else LESS)[kind]
     named = [one for one in event.contributions if one.effect == kind and sign * one.replica_seconds > 0]
-    who = [text for dimension in DIMENSIONS for text in _leading(named, dimension)]
+    who = [one for dimension in DIMENSIONS for one in _leading(named, dimension)]
     if kind == "mix" and who:
-        shares = f"{_percent(named[0].share_before)} → {_percent(named[0].share_after)}"
-        return f"{', '.join(who)}, share {shares}"
-    return words + (f" of {', '.join(who)}" if who else "")
+        return f"{', '.join(f'{_name(one)} {_shares(one)}' for one in who)} of requests"
+    out = [_name(one) for one in who if _stands_out(one, event.effects[kind])]
+    return words + (f" of {', '.join(out)}" if out else "")
 
 
-def _leading(named: list[Contribution], dimension: str) -> list[str]:
-    """The values of a dimension that stand out."""
+def _leading(named: list[Contribution], dimension: str) -> list[Contribution]:
+    """The values of a dimension that bring most."""
     mine = [one for one in named if one.dimension == dimension]
     told = [one for one in mine if abs(one.replica_seconds) >= _PLENTY * abs(mine[0].replica_seconds)]
-    if len(told) > 2:  # it is all of them, so it is none of them
-        return []
-    return [f"{dimension} {one.value}" for one in told]
+    return told if len(told) <= 2 else []  # it is all of them, so it is none of them
+
+
+def _stands_out(one: Contribution, effect: float) -> bool:
+    """Whether a value brings more of an effect than its share of the requests, so that it is not just a large one."""
+    part = one.replica_seconds / effect
+    return part >= min(_OUT_OF_PROPORTION * one.share_after, _NEARLY_ALL)
+
+
+def _name(one: Contribution) -> str:
+    return f"{one.dimension} {one.value}"
+
+
+def _shares(one: Contribution) -> str:
+    return f"{_percent(one.share_before)} → {_percent(one.share_after)}"
 
 
 def _after(seconds: float) -> str:

@@ -31,6 +31,8 @@ WITH_PHASES: Final = MEANING | {"ttft_s": "no goodput"}
 """The same where the log times prefill and decode itself."""
 TENANTS: Final = ("tenant", "team", "org", "user", "consumer", "customer")
 """Beginnings of words in the names of keys that may tell the tenant."""
+IDENTITIES: Final = ("id", "uuid", "alias", "name")
+"""Of the last word of such a name, where it is none of these: a tenant's budget or route is no tenant."""
 
 
 def starter(findings: Sequence[Found]) -> str:
@@ -69,12 +71,15 @@ def _most(names: Counter[str]) -> list[str]:
 
 def _sources(findings: Sequence[Found], models: Sequence[str]) -> Iterator[str]:
     good = [one for one in findings if one.format]
+    counts = min((one for one in good if not one.engine), key=lambda one: len(one.missing), default=None)
     yield "sources:" if good else f"sources: []  # {MARK}: a log that any format understands"
     names: Counter[str] = Counter()
     for one in good:
         name = "engine-logs" if one.engine else "gateway"
         names[name] += 1
         yield from _source(one, f"{name}-{names[name]}" if names[name] > 1 else name, models)
+        if not one.engine and one is not counts:
+            yield "    # role: times                  # where another source has its requests: else each counts twice"
     for one in findings:
         if not one.format and not one.page:
             path = json.dumps(one.paths[0])
@@ -126,11 +131,11 @@ def _missing(one: Found) -> Iterator[str]:
 def _of_tenant(key: str) -> bool:
     """Whether the name of a key looks as if it told who asks.
 
-    >>> [_of_tenant(key) for key in ("metadata.teamAlias", "x-org-id", "user_agent", "forge", "model")]
-    [True, True, False, False, False]
+    >>> [_of_tenant(key) for key in ("metadata.teamAlias", "x-org-id", "consumer", "user_agent", "team_spend", "model")]
+    [True, True, True, False, False, False]
     """
-    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", key.rpartition(".")[2])
-    return "agent" not in words and any(word.lower().startswith(TENANTS) for word in words)
+    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", key.rpartition(".")[2])]
+    return any(word.startswith(TENANTS) for word in words) and words[-1].startswith((*TENANTS, *IDENTITIES))
 
 
 def _engines(findings: Sequence[Found]) -> Iterator[str]:

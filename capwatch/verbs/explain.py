@@ -34,6 +34,8 @@ EXAMPLE = "capwatch explain --format jsonl access.jsonl"
 
 STDIN = "-"
 OPTIONS = ("format", "wrapper", "timezone", "field")
+SWITCHED = "docs/{page}.md says how a log that tells requests or statistics is switched on"
+"""Where nothing was found: the program may well write it, into another file or not yet."""
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -90,7 +92,8 @@ def _show(judged: Iterable[Judged], source: Source, arguments: argparse.Namespac
             print(as_json(one) if arguments.json else as_text(one, options), flush=arguments.file == STDIN)
     if not arguments.json and source.format != PAGE:
         print(
-            f"{counts.total()} lines: {counts['record']} records, {counts['skip']} skipped, {counts['drop']} dropped",
+            f"{counts.total()} lines: {counts['record']} records, {counts['skip']} skipped, {counts['drop']} dropped"
+            + ("" if counts["record"] else f"; {SWITCHED.format(page=f'formats/{source.format}')}"),
             file=sys.stderr,
         )
     return int(counts["drop"] > 0)
@@ -149,7 +152,8 @@ def _fitting(arguments: argparse.Namespace, lines: list[bytes]) -> Source:
     fits = best_fit(lines, None if wrapper == "none" else wrapper)
     print(_table(fits, wrapper), file=sys.stderr if arguments.json else sys.stdout)
     if not fits[0].counted:
-        raise CapwatchError("no format makes a record of these lines; name it with --format to see why")
+        how = SWITCHED.format(page="formats")
+        raise CapwatchError(f"no format makes a record of these lines; name it with --format to see why; {how}")
     return _described(
         {
             "format": fits[0].format,

@@ -149,6 +149,19 @@ def test_files(tmp_path: Path) -> None:
     ]
 
 
+def test_nothing_is_rotated_yet(tmp_path: Path) -> None:
+    """Rotated names of a file that is there may be missing; those of a file that is not are as suspect as itself."""
+    (tmp_path / "a.log").touch()
+    paths = tuple(str(tmp_path / name) for name in ("a.log", "a.log.*", "a.log-*", "b.log.*"))
+    told = check.test_paths(Config(state_dir=str(tmp_path), sources=(Source("s", paths, "jsonl"),)))
+    assert [(each.level, each.text.rpartition(": ")[2]) for each in told[:4]] == [
+        ("ok", "1 file"),
+        ("ok", "no rotated file yet"),
+        ("ok", "no rotated file yet"),
+        ("warning", "no file yet"),
+    ]
+
+
 def test_deploys(tmp_path: Path) -> None:
     """The file of deploys is a name, not a glob."""
     (tmp_path / "d[1].jsonl").touch()

@@ -21,7 +21,7 @@ EVENT = Event(
     effects=MIX,
     contributions=(
         Contribution("class", "long", "mix", 0.26, 0.01, 0.08),
-        Contribution("tenant", "acme", "mix", 0.25, 0.01, 0.08),
+        Contribution("tenant", "acme", "mix", 0.25, 0.0, 0.14),
         Contribution("route", "/v1/summaries", "mix", 0.24, 0.01, 0.08),
         Contribution("class", "policy", "mix", 0.01, 0.85, 0.80),
     ),
@@ -32,10 +32,10 @@ EVENT = Event(
 
 
 def test_a_new_tenant() -> None:
-    """Tenant, route and class of a change of the mix, with the share, and what the pool needs."""
+    """Tenant, route and class of a change of the mix, each with its own share, and what the pool needs."""
     assert sentence(EVENT, Pool(12, 0.7)) == (
-        "Cost per request +26 % since 09:41 UTC at flat 8.0 req/s: tenant acme, route /v1/summaries, class long, "
-        "share 1 % → 8 %. Utilisation 66 % → 83 %; 15 replicas needed at 70 %, 12 there."
+        "Cost per request +26 % since 09:41 UTC at flat 8.0 req/s: tenant acme 0 % → 14 %, route /v1/summaries "
+        "1 % → 8 %, class long 1 % → 8 % of requests. Utilisation 66 % → 83 %; 15 replicas needed at 70 %, 12 there."
     )
 
 
@@ -45,9 +45,17 @@ def test_a_new_tenant() -> None:
 def test_the_effect_in_words(effect: str, words: str) -> None:
     """Lengths and hits are told by what happened to them, and of whom where one stands out."""
     effects = {**dict.fromkeys(MIX, 0.0), effect: 0.2565}
-    one = Contribution("class", "policy", effect, 0.2, 0.85, 0.85)
+    one = Contribution("class", "policy", effect, 0.24, 0.85, 0.85)
     assert sentence(replace(EVENT, effects=effects, contributions=())).endswith(f": {words}.")
     assert sentence(replace(EVENT, effects=effects, contributions=(one,))).endswith(f": {words} of class policy.")
+
+
+@pytest.mark.parametrize(("brings", "named"), [(0.1, False), (0.2, True)])
+def test_the_largest_is_not_blamed_for_its_size(brings: float, named: bool) -> None:
+    """Where all prompts grow the largest tenant brings most: it is named only beyond its share of the requests."""
+    effects = {**dict.fromkeys(MIX, 0.0), "prompt": 0.2565}
+    one = Contribution("tenant", "claims", "prompt", brings, 0.39, 0.39)
+    assert ("claims" in sentence(replace(EVENT, effects=effects, contributions=(one,)))) is named
 
 
 def test_all_of_them_are_none_of_them() -> None:

@@ -85,6 +85,18 @@ def test_a_gateway_and_its_engines(logs: Path) -> None:
     assert [one.name for one in config.classes] == ["chat_policy", "orders_lookup", "summaries", "rest"]
 
 
+def test_two_gateways_may_tell_of_the_same_requests(tmp_path: Path) -> None:
+    """All but the log that tells most say beside them how they do not count; which it is, is not guessed."""
+    poor = {key: value for key, value in REQUEST.items() if "tokens" not in key}
+    for name, row in (("front", poor), ("proxy", REQUEST)):
+        (tmp_path / name).mkdir()
+        lines(tmp_path / name / "a.jsonl", row)
+    text = starter(look([str(tmp_path / name / "a.jsonl") for name in ("front", "proxy")]))
+    front, proxy = text.split("  - name: gateway-2")
+    assert ("# role: times" in front, "# role: times" in proxy) == (True, False)
+    assert [source.role for source in loaded(text).sources] == [None, None]
+
+
 def test_a_rotated_file_stands_for_the_live_one(tmp_path: Path) -> None:
     """Files by number, by date and compressed are found under the globs of the file that is still written."""
     body = json.dumps(REQUEST).encode() + b"\n"
@@ -140,7 +152,9 @@ def test_a_build_that_prints_the_time_has_a_clock() -> None:
 
 def test_keys_that_may_tell_the_tenant_are_pointed_at(tmp_path: Path) -> None:
     """Only where the tenant is missing."""
-    row = {key: value for key, value in REQUEST.items() if key != "tenant"} | {"meta": {"teamAlias": "x"}}
+    row = {key: value for key, value in REQUEST.items() if key != "tenant"} | {
+        "meta": {"teamAlias": "x", "team_spend": 1}
+    }
     text = starter(look([str(lines(tmp_path / "a.jsonl", row))]))
     assert [line for line in text.splitlines() if line.endswith("?")] == ["    #   meta.teamAlias   <- the tenant?"]
     row = {key: value for key, value in REQUEST.items() if key != "ttft_s"} | {"team": "x"}

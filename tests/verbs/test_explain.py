@@ -120,6 +120,16 @@ def test_the_outcomes_are_added_up(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == ""
 
 
+def test_a_log_that_tells_nothing_names_the_page_that_says_how_it_would(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """LiteLLM's own log is understood and holds no request: what to switch on is on the page of its format."""
+    (folder / "stdout.log").write_text('{"message": "started", "level": "INFO", "timestamp": "2026-03-03T09:15:00"}\n')
+    main(["explain", "--format", "litellm", "stdout.log"])
+    shown = capsys.readouterr().err
+    assert shown.startswith("1 lines: 0 records, 1 skipped, 0 dropped; docs/formats/litellm.md says how")
+
+
 def test_what_was_skipped_may_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     """--records shows records and drops."""
     main(["explain", "--records", "--format", "jsonl", "access.jsonl"])

@@ -92,12 +92,13 @@ def test_every_command_tells_its_version(words: list[str], capsys: pytest.Captur
 
 REPLAY = "replay --config.file capwatch.yml "
 REFUSED = {
-    "": "COMMAND",
+    "": "COMMAND; see `capwatch --help`",
     "nonsense": "'nonsense'",
-    "metrics --nonsense": "--nonsense",
+    "metrics --nonsense": "capwatch metrics: unrecognized arguments: --nonsense; see `capwatch metrics --help`",
     "metrics extra": "extra",
     "formats --jso": "--jso",
-    "replay access.jsonl": "--config.file",
+    "plan size --nonsense": "capwatch plan size: unrecognized arguments: --nonsense; see `capwatch plan size --help`",
+    "replay access.jsonl": "--config.file; see `capwatch replay --help`",
     "replay --config.file missing.yml": "missing.yml",
     "replay --config.file .": "directory",
     "replay --config.file broken.yml": "broken.yml",

@@ -67,7 +67,7 @@ def test_the_first_screen_answers(page: Page) -> None:
     """Who, what, whether it is queueing and what to do first stand on the first screen."""
     (sentence,) = texts(page, "#sentence")
     assert sentence.startswith("Cost per request +")
-    assert "tenant acme, route /v1/summaries, class long" in sentence
+    assert all(f"{name} " in sentence for name in ("tenant acme", "route /v1/summaries", "class long"))
     assert texts(page, "#todo li")[0].startswith("Cut the work of tenant acme, route /v1/summaries, class long:")
     assert texts(page, ".verdict") == ["Composition: the requests changed. The replicas work as before."]
     assert page.ask("document.querySelector('.verdict').getBoundingClientRect().bottom < innerHeight")
