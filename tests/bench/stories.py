@@ -34,8 +34,6 @@ from tests.review import stories
 from tests.review.stories import Story
 from tests.review.test_scraped import FAMILIES as COUNTERS
 
-STEP: Final = "300s"
-"""Between two samples of a series: as far apart as a server still connects them."""
 FAMILIES: Final = ",".join(
     [COUNTERS, *(metric.name for shown in (asked.HISTOGRAMS, asked.GAUGES, asked.SUMS) for metric in shown.values())]
 )
@@ -92,13 +90,13 @@ def review(folder: Path, week: IsoWeek, *source: str | Path) -> tuple[dict[str, 
     return found, cost
 
 
-def told(one: Story, folder: Path, week: IsoWeek, weeks: int, *, server: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+def told(one: Story, folder: Path, week: IsoWeek, weeks: int, step: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
     """The reviews of one story by their source."""
     log, config, state = folder / "requests.jsonl", folder / "capwatch.yml", folder / "state"
     lines = stories.write(log, [one], week.until - weeks * WEEK, week.until)
     stories.config(config, log, [one])
     words: list[str | Path] = (
-        ["--openmetrics-out", folder / "samples.om", "--step", STEP, "--families", FAMILIES] if server else []
+        ["--openmetrics-out", folder / "samples.om", "--step", step, "--families", FAMILIES] if step else []
     )
     cost = ran(*COMMAND, "replay", "--config.file", config, "--state-dir", state, *words)
     print(f"\n{one.kind}, seed {one.seed}: {lines / 1e6:.2f} M requests; replay {cost}", end="", flush=True)
@@ -106,7 +104,7 @@ def told(one: Story, folder: Path, week: IsoWeek, weeks: int, *, server: bool) -
     found, cost = review(folder, week, "--state-dir", state)
     print(f"; review {cost}", end="", flush=True)
     yield "history", found
-    if server:
+    if step:
         blocks = folder / "blocks"
         make = ("promtool", "tsdb", "create-blocks-from", "openmetrics", "--max-block-duration=256h")
         made = ran(*make, folder / "samples.om", blocks)
@@ -208,7 +206,7 @@ def tell(kind: str, seed: int, chosen: argparse.Namespace) -> bool:
     one = stories.story(kind, seed, chosen.rate, week.since + 2 * DAY + 10 * HOUR + 60 * minutes)
     good = True
     with tempfile.TemporaryDirectory(prefix="stories-", dir=chosen.folder) as folder:
-        found = dict(told(one, Path(folder), week, chosen.weeks, server=chosen.prometheus))
+        found = dict(told(one, Path(folder), week, chosen.weeks, chosen.step if chosen.prometheus else None))
     for source, document in found.items():
         lines = list(checked(one, source, document))
         table(f"**{kind}, seed {seed}, by the {source}**", (f"{kind}", "truth", source), lines)
@@ -228,6 +226,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1, help="how many of each kind")
     parser.add_argument("--kinds", default=",".join(stories.KINDS))
     parser.add_argument("--prometheus", action="store_true", help="also the review of a real Prometheus")
+    parser.add_argument("--step", default="300s", help="between two samples of a series there (300s)")
     parser.add_argument("--folder", help="where to put files: about 2 GB for a story at 3 requests/s")
     chosen = parser.parse_args()
     results = [tell(kind, seed, chosen) for seed in range(1, chosen.seeds + 1) for kind in chosen.kinds.split(",")]
