@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from statistics import linear_regression
 
 
 def bytes_per_token(layers: int, kv_heads: int, head_dim: int, element_bytes: float) -> float:
@@ -67,6 +69,27 @@ def demand_tokens(running: float, live: float) -> float:
     0.635
     """
     return running * live
+
+
+def growth(demand: Sequence[float], step: float) -> float:
+    """Tokens/s by which the demand for KV tokens grows, told every so many seconds: a straight line through all.
+
+    >>> growth([10, 20, 30, 40], 300) * 300
+    10.0
+    """
+    return linear_regression(range(len(demand)), demand).slope / step
+
+
+def full_seconds(demand: float, growing: float, pool: float) -> float:
+    """Seconds until a demand that goes on growing, tokens and tokens/s, is all that the pool holds; infinite: never.
+
+    >>> full_seconds(40, 10 / 300, 100), full_seconds(100, 0, 100), full_seconds(40, 0, 100)
+    (1800.0, 0.0, inf)
+    """
+    left = pool - demand
+    if left <= 0:
+        return 0.0
+    return left / growing if growing > 0 else math.inf
 
 
 def load_seconds(weights: float, rate: float) -> float:

@@ -6,6 +6,7 @@ for a scrape. What has closed never changes, so its few figures are kept.
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from capwatch import metrics as m
+from capwatch.capacity import kv
 from capwatch.daemon.slots import SPAN, Grouped, Open, by_pool, ratio, still_open
 from capwatch.errors import StateError
 from capwatch.keep.codec import DamagedError
@@ -35,8 +37,8 @@ LEAST_S: Final = 60.0
 """A slot that is open for less tells too little."""
 _COLUMNS: Final = (*m.PHASES, "goodput", "ttft_p50", "ttft_p95", "kv_tokens", "requests", "charged", "cost")
 _RUNNING: Final = [m.PHASES.index(name) for name in ("prefill", "decode")]
-_GROWTH: Final = 4
-"""Points of five minutes that make a quarter of an hour."""
+_POINTS: Final = 4
+"""Of five minutes, that make a quarter of an hour."""
 _FAR: Final = 3600.0
 """s: a quarter of an hour says nothing of what is further away."""
 Points = Mapping[str, Floats]
@@ -181,22 +183,22 @@ def _kv_tokens(in_flight: Floats, tokens: Floats) -> Floats:
     return held
 
 
-def kv_full_s(demand: Floats, room: float | None) -> float | None:
-    """Seconds until the demand for KV tokens, told every five minutes, reaches the room; None where it does not grow.
+def kv_trend(demand: Floats, room: float | None) -> tuple[float | None, float | None]:
+    """Of the demand for KV tokens, told every five minutes, by a straight line through the last quarter of an hour.
 
-    A straight line through the last quarter of an hour. 0: it is full.
+    Returns:
+        Tokens/s by which it grows, None where that is not known; seconds until it is the whole room, None where that
+        is not within an hour.
 
-    >>> kv_full_s(np.array([900.0, 10.0, 20.0, 30.0, 40.0]), 100.0)
-    1800.0
+    >>> kv_trend(np.array([900.0, 10.0, 25.0, 40.0, 55.0]), 100.0)
+    (0.05, 900.0)
     """
-    lately = demand[-_GROWTH:]
-    if room is None or len(lately) < _GROWTH or np.isnan(lately).any():
-        return None
-    growth = float(np.polyfit(np.arange(_GROWTH) * SPAN, lately, 1)[0])
-    left = room - float(lately[-1])
-    if left <= 0:
-        return 0.0
-    return round(left / growth, 3) if growth * _FAR > left else None
+    lately = demand[-_POINTS:].tolist()
+    if room is None or len(lately) < _POINTS or any(map(math.isnan, lately)):
+        return None, None
+    growing = kv.growth(lately, SPAN)
+    full = kv.full_seconds(lately[-1], growing, room)
+    return growing, round(full, 3) if full <= _FAR else None
 
 
 def _pool(
@@ -209,6 +211,7 @@ def _pool(
         table[(at - begin) // SPAN] = slots[at][pool]
     told = dict(zip(_COLUMNS, table.T, strict=True))
     rate, cost = _by_minutes(pool, begin, now, minutes, told)
+    growth, full_s = kv_trend(told["kv_tokens"], room)
     return PoolHistory(
         rate=_numbers(rate),
         cost=_numbers(cost),
@@ -217,7 +220,8 @@ def _pool(
         ttft_p50=_numbers(told["ttft_p50"]),
         ttft_p95=_numbers(told["ttft_p95"]),
         kv_demand=_numbers(told["kv_tokens"] / room if room else np.full(len(table), np.nan)),
-        kv_full_s=kv_full_s(told["kv_tokens"], room),
+        kv_growth=growth,
+        kv_full_s=full_s,
     )
 
 

@@ -27,7 +27,7 @@ from capwatch.metrics import DROP_REASONS
 from capwatch.minutes.told import lines
 from capwatch.redact import redacted
 from capwatch.sourcing import engines
-from capwatch.web.findings import findings
+from capwatch.web.findings import ahead, findings
 from capwatch.web.now import History, Now, Recent
 from capwatch.web.status import Bytes, Commit, Drifts, Lines, PoolStatus, SourceStatus, Status
 
@@ -89,10 +89,12 @@ class Board:
         return recent(opened, clock)
 
     def _make_history(self) -> History:
-        rooms = {pool.name: pool.kv_room for pool in self.now().pools if pool.kv_room is not None}
+        known = self.now().pools
+        rooms = {pool.name: pool.kv_room for pool in known if pool.kv_room is not None}
         with self._shown.held() as totals:
             copied = present(totals, rooms)
-        return self._lately.history(copied)
+        told = self._lately.history(copied)
+        return replace(told, findings=ahead(known, told.pools))
 
     def status(self) -> Status:
         """See `Status`."""

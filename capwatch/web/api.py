@@ -18,10 +18,10 @@ were raised or have gone, oldest first. Each has the keys of an event line of `c
 What the page shows beside these (`capwatch.web.now` says what each key means):
 
 - `/api/v1/now`: ``clock``; ``findings``, worst first, with ``kind``, ``severity`` (`bad`, `warn`, `note`, `good`),
-  ``text``, ``pool``, ``todo``; ``pools`` over the last five minutes;
+  ``text``, ``why``, ``pool``, ``todo``; ``pools`` over the last five minutes;
 - `/api/v1/recent`: ``since``, ``until``, ``columns``, ``rows`` (pool, tenant, route, then figures), ``more``;
 - `/api/v1/history`: the last 24 hours: ``minutes``, ``slots`` (when the lists begin), ``minute_s``, ``slot_s``,
-  ``pools`` by name, ``notes``, ``problem``.
+  ``pools`` by name, ``findings`` that only these tell, ``notes``, ``problem``.
 
 Each is made for everybody at most once in a second, in five, in fifteen.
 

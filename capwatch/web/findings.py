@@ -1,8 +1,8 @@
 """What whoever is on call should know, worst first: the sentences of the page, and what to do first.
 
-Kinds: `drift` (an alarm of the detector), `headroom`, `wait`, `kv`, `assumed` of a pool; `starting`, `source`, `commit`
-of capwatch itself; `learning` and `quiet` where nothing is wrong. Remedies are those of the runbook, in its order: cut
-the work, tighten admission, add replicas, change the replica.
+Kinds: `drift` (an alarm of the detector), `watch` (what a watcher has found), `headroom`, `wait`, `kv` of a pool;
+`starting`, `source`, `commit` of capwatch itself; `learning` and `quiet` where nothing is wrong. Remedies are those of
+the runbook, in its order: cut the work, tighten admission, add replicas, change the replica.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from capwatch.capacity import sizing
-from capwatch.web.now import Finding, PoolNow, Severity
+from capwatch.web.now import Finding, PoolHistory, PoolNow, Severity
 from capwatch.web.status import Drifts, SourceStatus, Status
 
 _ORDER: Final = ("bad", "warn", "note", "good")
@@ -23,6 +25,8 @@ DROPPED: Final = 0.01
 """Part of a source's lines that may be dropped before somebody should look."""
 FULL: Final = 0.9
 """KV demand over the pool at which the alert of the runbook fires."""
+SOON_S: Final = 900.0
+"""KV memory that is full within the time by which its growth is told."""
 MOVED: Final = 0.03
 """Of the cost per request before: a drift that was seen early is soon known better."""
 _DIMENSIONS: Final = ("tenant", "route", "class")
@@ -32,6 +36,24 @@ _CUT: Final = {
     "output": "Cap the answers of {who} (max tokens). Minutes, undone at once.",
     "cache": "Restore the cached prefix of {who}: undo the template change, route by prefix again. Minutes.",
 }
+_VERDICTS: Final = {
+    "composition": "Composition, not queueing: the requests changed, the replicas work as before.",
+    "queueing": "Queueing, not composition: requests wait, their work is as before.",
+    "both": "Composition, and by now queueing: the requests changed, and they wait longer, too.",
+    "unknown": "Neither composition nor queueing stands out.",
+    None: "The requests changed; whether they also wait longer these logs do not tell.",
+}
+_FIRST: Final = {
+    "decode_step": "Take a slow engine or a throttled card out of routing. Minutes.",
+    "in_flight": "In prefill cut prompts, in decode cap answers, in retrieval or tool ask their owner: see the phases.",
+    "on_the_hour": "Ask {who} to spread the job over the hour, or give it a limit of its own.",
+    "output_caps": "Set a cap on the answers (max tokens) of {who} at the gateway. Minutes.",
+    "output_tail": "Cap the answers (max tokens) of {who} at the gateway. Minutes.",
+    "prefix_hits": _CUT["cache"],
+    "retries": "Answer {who} with a stop (429 with Retry-After), and let the gateway give up earlier. Seconds.",
+}
+"""By watch, what helps first."""
+_NOBODY: Final = "those who grew"
 
 
 def findings(status: Status, drifts: Drifts, pools: Sequence[PoolNow]) -> list[Finding]:
@@ -39,6 +61,23 @@ def findings(status: Status, drifts: Drifts, pools: Sequence[PoolNow]) -> list[F
     found = [*_itself(status), *_pools(drifts, pools), *_learning(pools)]
     if {one.kind for one in found} <= {"learning"}:
         found += _calm(pools)
+    return _worst_first(found)
+
+
+def ahead(pools: Sequence[PoolNow], histories: Mapping[str, PoolHistory]) -> list[Finding]:
+    """What only the history of the pools tells: KV memory that is not short yet, but soon is full."""
+    found = []
+    for pool in pools:
+        full_s = histories[pool.name].kv_full_s if pool.name in histories else None
+        if full_s:
+            trend = "if it grows on as in the last quarter of an hour"
+            text = f"Pool {pool.name}: KV memory is full in {span(full_s)} {trend}."
+            severity: Severity = "bad" if full_s <= SOON_S else "warn"
+            found.append(Finding(kind="kv", severity=severity, text=text, pool=pool.name, todo=_less_kv(pool)))
+    return _worst_first(found)
+
+
+def _worst_first(found: Sequence[Finding]) -> list[Finding]:
     return sorted(found, key=lambda one: _ORDER.index(one.severity))
 
 
@@ -77,8 +116,10 @@ def _source(source: SourceStatus, *, ready: bool) -> Iterator[Finding]:
 
 def _pools(drifts: Drifts, pools: Sequence[PoolNow]) -> Iterator[Finding]:
     by_name = {pool.name: pool for pool in pools}
-    for event in drifts.active:
-        yield _drift(event, by_name.get(event["pool"]))
+    changes = [_drift(event, by_name.get(event["pool"])) for event in drifts.active]
+    changes += [_watch(watch) for watch in drifts.watches if watch["until"] is None]
+    # Their sentences name no pool, and need none where there is only one.
+    yield from changes if len(pools) <= 1 else (replace(one, text=f"Pool {one.pool}: {one.text}") for one in changes)
     for pool in pools:
         yield from _pool(pool, drifting=any(event["pool"] == pool.name for event in drifts.active))
 
@@ -90,7 +131,7 @@ def _drift(event: Mapping[str, Any], pool: PoolNow | None) -> Finding:
         return Finding(kind="drift", severity="note", text=str(event["sentence"]), pool=name, todo=(accept,))
     effects = event["effects"]
     effect = max(effects, key=lambda one: effects[one])
-    who = culprits(event, effect) or ["those who grew"]
+    who = culprits(event, effect) or [_NOBODY]
     todo = [
         _CUT[effect].format(who=", ".join(who)),
         f"Tighten admission for {who[0]}: a budget, lower priority, fewer at a time. Seconds.",
@@ -100,9 +141,14 @@ def _drift(event: Mapping[str, Any], pool: PoolNow | None) -> Finding:
     ]
     over = pool is not None and pool.utilisation is not None and pool.utilisation > pool.target
     severity: Severity = "bad" if over or event["verdict"] in ("queueing", "both") else "warn"
-    return Finding(
-        kind="drift", severity=severity, text=f"{event['sentence']}{_by_now(event, pool)}", pool=name, todo=todo
-    )
+    text = f"{event['sentence']}{_by_now(event, pool)}"
+    return Finding(kind="drift", severity=severity, text=text, why=_VERDICTS[event["verdict"]], pool=name, todo=todo)
+
+
+def _watch(watch: Mapping[str, Any]) -> Finding:
+    who = ", ".join(f"tenant {one['tenant']}" for one in watch["tenants"]) or _NOBODY
+    todo = (_FIRST[watch["watch"]].format(who=who),)
+    return Finding(kind="watch", severity="warn", text=str(watch["sentence"]), pool=str(watch["pool"]), todo=todo)
 
 
 def _by_now(event: Mapping[str, Any], pool: PoolNow | None) -> str:
@@ -146,10 +192,12 @@ def _pool(pool: PoolNow, *, drifting: bool) -> Iterator[Finding]:
         yield Finding(kind="headroom", severity="warn", text=text, pool=pool.name, todo=(_more_replicas(pool),))
     if pool.kv_demand_ratio is not None and pool.kv_demand_ratio > FULL:
         text = f"Pool {pool.name}: running requests may need {percent(pool.kv_demand_ratio)} of its KV cache."
-        todo = ("Cut prompts or cap answers. Minutes.", "Fewer requests at a time. Seconds.", _more_replicas(pool))
-        yield Finding(
-            kind="kv", severity="bad" if pool.kv_demand_ratio > 1 else "warn", text=text, pool=pool.name, todo=todo
-        )
+        severity: Severity = "bad" if pool.kv_demand_ratio > 1 else "warn"
+        yield Finding(kind="kv", severity=severity, text=text, pool=pool.name, todo=_less_kv(pool))
+
+
+def _less_kv(pool: PoolNow) -> tuple[str, ...]:
+    return "Cut prompts or cap answers. Minutes.", "Fewer requests at a time. Seconds.", _more_replicas(pool)
 
 
 def _more_replicas(pool: PoolNow | None, cost: float = 0.0) -> str:

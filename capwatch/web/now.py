@@ -23,6 +23,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity
     text: str
     """A sentence."""
+    why: str = ""
+    """What is behind it, where that is known: a sentence of a drift says whether it is composition or queueing."""
     pool: str | None = None
     todo: Sequence[str] = ()
     """What to do, in the order of speed and of how easily it is undone."""
@@ -139,8 +141,10 @@ class PoolHistory(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds, within 0.55 %."""
     kv_demand: Numbers
     """KV tokens that running requests hold at most, over what the replicas hold."""
+    kv_growth: float | None
+    """Tokens/s by which it grew over the last quarter of an hour; None: not known."""
     kv_full_s: float | None
-    """Seconds until that is 1 at the growth of the last quarter of an hour; None: not within an hour."""
+    """Seconds until that is 1 if it grows on like this; None: not within an hour, or the growth is not known."""
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,6 +155,8 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     minute_s: float = 60.0
     slot_s: float = 300.0
     pools: Mapping[str, PoolHistory] = {}
+    findings: Sequence[Finding] = ()
+    """What only the history tells, worst first; often nothing."""
     notes: Sequence[Note] = ()
     problem: str | None = None
     """Why the history could not be read, where it could not."""

@@ -65,6 +65,7 @@ def html(status: Status, now: Now, telemetry_path: str) -> str:
         age=_moment(status.commit.timestamp, status.at),
         severity=first.severity,
         sentence=escape(first.text),
+        why=escape(first.why),
         todo=_todo(first),
         others="".join(f'<li class="{one.severity}">{escape(one.text)}</li>' for one in others),
         state="\n".join(_state(status)),

@@ -100,6 +100,18 @@ def test_five_minutes_are_those_of_the_requests(played: tuple[Played, list[PoolH
     assert found.kv_demand[-2] == pytest.approx(running * 8160 / 1000, rel=0.001)
 
 
+def test_kv_memory_is_full_when_its_line_says_so(played: tuple[Played, list[PoolHistory]]) -> None:
+    """The growth is that of the last four points, and the time what is left of the room over it."""
+    one, seen = played
+    tokens = 1000.0 * np.array(seen[-1].kv_demand[-4:], np.float64)
+    growth = ((tokens[3] - tokens[0]) * 3 + tokens[2] - tokens[1]) / 10 / 300  # a straight line through four points
+    assert seen[-1].kv_growth == pytest.approx(growth, abs=0.05)
+    assert seen[-1].kv_full_s == 0.0  # it holds 1,000 tokens and needs many more
+    assert (seen[0].kv_growth, seen[0].kv_full_s) == (None, None)  # after ten minutes there is no quarter of an hour
+    unknown = Lately(one.folder).history(present(one.spine.totals, {})).pools["default"]
+    assert (unknown.kv_growth, unknown.kv_full_s) == (None, None)
+
+
 def test_a_reader_that_keeps_up_sees_what_a_new_one_sees(played: tuple[Played, list[PoolHistory]]) -> None:
     """What has been read before is never read again, and makes no difference."""
     one, seen = played
@@ -163,5 +175,5 @@ def test_a_long_look_at_the_history_holds_up_no_scrape(tmp_path: Path, monkeypat
         return Told()
 
     monkeypatch.setattr(Lately, "history", reading)
-    assert Board(shown, spine.config).history() == Told()
+    assert Board(shown, spine.config).history() == Told(findings=[])
     assert b"capwatch_requests_total" in scraped[0]

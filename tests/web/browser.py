@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,6 +13,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from capwatch.web import files
+
+NEEDED = [
+    pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed; Debian package chromium"),
+    pytest.mark.skipif(not files.COMPLETE, reason="uPlot is not there; `bash tests/prepare npm` fetches it"),
+]
+"""Marks of tests that open the page."""
+SHOWN = "document.documentElement.dataset.updates >= 1"
 PATIENCE_S = 30.0
 Json = dict[str, Any]
 
@@ -143,3 +154,9 @@ def chromium(folder: Path) -> Iterator[Page]:
         os.close(back)
         process.terminate()
         process.wait(PATIENCE_S)
+
+
+def texts(page: Page, selector: str) -> list[str]:
+    """What elements say."""
+    found = page.ask(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.textContent)")
+    return [str(text) for text in found]

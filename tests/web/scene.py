@@ -1,6 +1,7 @@
 """A real daemon on made-up logs, for the page: six quiet hours, then a tenant brings long contracts at the same rate.
 
-The rise is more than a quarter in ten minutes, which the detector tells without days of history.
+The rise is more than a quarter in ten minutes, which the detector tells without days of history. The tenant's client
+sends each of its requests ten times, which a watcher tells.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ def lines(end: float, rate: float, tenants: Sequence[str] = TENANTS, seed: int =
                 "prompt_tokens": int(prompt[i]),
                 "cached_tokens": 0,
                 "output_tokens": int(output[i]),
+                "retries": 9 if changed[i] and kinds[i] == 2 else 0,
                 "outcome": "ok" if i % 97 else "rate_limited",
                 "status": 200 if i % 97 else 429,
             }

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import bcrypt
 import pytest
-from msgspec.structs import replace
 
-from capwatch.web import Door, files
-from capwatch.web.now import Finding, Now
-
-from .browser import Page, chromium
+from .browser import NEEDED, SHOWN, Page, texts
 from .scene import HOSTILE, Scene, playing
-from .talk import Daemon, serving
-from .test_findings import POOL
 
-pytestmark = [
-    pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed; Debian package chromium"),
-    pytest.mark.skipif(not files.COMPLETE, reason="uPlot is not there; `bash tests/prepare npm` fetches it"),
-]
+pytestmark = NEEDED
 OUTPUT = Path(__file__).parents[1] / "output" / "page"
 """Screenshots, to be looked at."""
-SHOWN = "document.documentElement.dataset.updates >= 1"
 CELLS = "[...document.querySelectorAll('#who tbody tr')].map((row) => row.cells[{}].textContent)"
 FOCUSED = "document.activeElement.textContent"
 LARGE = 18.66
@@ -40,13 +28,6 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """One browser for all tests."""
-    with chromium(tmp_path_factory.mktemp("browser")) as found:
-        yield found
-
-
 @pytest.fixture
 def page(browser: Page, scene: Scene) -> Page:
     """The page on a desktop in light colours, filled."""
@@ -57,28 +38,32 @@ def page(browser: Page, scene: Scene) -> Page:
     return browser
 
 
-def texts(page: Page, selector: str) -> list[str]:
-    """What elements say."""
-    found = page.ask(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.textContent)")
-    return [str(text) for text in found]
-
-
 def test_the_first_screen_answers(page: Page) -> None:
     """Who, what, whether it is queueing and what to do first stand on the first screen."""
     (sentence,) = texts(page, "#sentence")
     assert sentence.startswith("Cost per request +")
     assert all(f"{name} " in sentence for name in ("tenant acme", "route /v1/summaries", "class long"))
     assert texts(page, "#todo li")[0].startswith("Cut the work of tenant acme, route /v1/summaries, class long:")
-    assert texts(page, ".verdict") == ["Composition: the requests changed. The replicas work as before."]
-    assert page.ask("document.querySelector('.verdict').getBoundingClientRect().bottom < innerHeight")
+    assert texts(page, "#why") == ["Composition, not queueing: the requests changed, the replicas work as before."]
+    assert page.ask("document.getElementById('todo').getBoundingClientRect().bottom < innerHeight")
     page.picture(OUTPUT / "light.png", whole=True)
+
+
+def test_an_active_watch_is_told_beside_it(page: Page) -> None:
+    """What a watcher has found stands on the first screen, in its own words and with what helps."""
+    page.until("document.querySelector('#others li.warn') !== null")
+    (told,) = texts(page, "#others li.warn")
+    assert told.startswith("Attempts per request 1.00 → ")
+    assert "tenant acme (100\u202f% of it). Answer tenant acme with a stop" in told
+    assert page.ask("document.getElementById('others').getBoundingClientRect().bottom < innerHeight")
 
 
 def test_the_waterfall_adds_up(page: Page) -> None:
     """From what was expected by the effects to what it is now, as the API tells them."""
     now = page.ask("fetch('/api/v1/now').then((answer) => answer.json())")["pools"][0]
     found = now["drift"]
-    rows = dict(zip(texts(page, ".waterfall:not(.who) th"), texts(page, ".waterfall:not(.who) td.n"), strict=True))
+    heads = (text.split()[0] for text in texts(page, ".waterfall:not(.who) th"))
+    rows = dict(zip(heads, texts(page, ".waterfall:not(.who) td.n"), strict=True))
     shown = {name: float(text.replace("−", "-")) for name, text in rows.items()}
     assert shown["expected"] == pytest.approx(found["cost_before"], abs=0.005)
     assert shown["now"] == pytest.approx(found["cost_after"], abs=0.005)
@@ -226,41 +211,6 @@ def test_colours_are_chosen_and_kept(page: Page) -> None:
     assert (page.ask(ground), dark != before) == (dark, True)
     page.ask("document.getElementById('theme').click()")
     assert page.ask(ground) == before
-
-
-def test_passwords_are_no_obstacle(browser: Page, tmp_path: Path) -> None:
-    """Behind a password the page fills itself, also where the address has it; without requests it says so."""
-    hashed = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
-    (tmp_path / "web.yml").write_text(f"basic_auth_users: {{ops: {hashed}}}\n")
-    with serving(door=Door(str(tmp_path / "web.yml"))) as address:
-        browser.open(f"http://ops:secret@127.0.0.1:{address.port}/")
-        browser.until(SHOWN)
-        assert texts(browser, "#sentence") == ["Nothing has changed."]
-        assert browser.complaints == []
-
-
-class TwoPools(Daemon):
-    """A daemon with two pools, the smaller of which is in trouble."""
-
-    def now(self) -> Now:
-        """Both."""
-        trouble = Finding(kind="wait", severity="bad", text="Pool small waits.", pool="small", todo=("Add replicas.",))
-        return Now(
-            clock=1.0, findings=[trouble], pools=[replace(POOL, name="large"), replace(POOL, name="small", rate=2.0)]
-        )
-
-
-def test_the_pool_in_trouble_is_shown_first(browser: Page) -> None:
-    """Of several pools the page opens on the one that the sentence is about; another is a button away."""
-    pressed = "[...document.querySelectorAll('#pools [aria-pressed=true]')].map((one) => one.textContent)"
-    with serving(TwoPools()) as address:
-        browser.open(f"http://127.0.0.1:{address.port}/")
-        browser.until(SHOWN)
-        first = browser.ask(pressed), texts(browser, ".tile b")[0]
-        browser.ask("document.querySelector('#pools button').focus()")
-        browser.press("Enter")
-        assert [first, (browser.ask(pressed), texts(browser, ".tile b")[0])] == [(["small"], "2/s"), (["large"], "8/s")]
-        assert browser.complaints == []
 
 
 def test_the_page_keeps_itself_fresh_and_says_when_it_cannot(page: Page, scene: Scene) -> None:

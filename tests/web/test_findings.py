@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
+from capwatch.metrics import WATCHES
 from capwatch.web import Commit, Lines
-from capwatch.web.findings import findings
-from capwatch.web.now import DriftNow, Finding, PoolNow
+from capwatch.web.findings import ahead, findings
+from capwatch.web.now import DriftNow, Finding, PoolHistory, PoolNow
 from capwatch.web.status import Drifts
 
 from .talk import SOURCE, STATUS
@@ -79,6 +81,7 @@ def test_a_drift_says_who_and_what_to_do_first() -> None:
     """The remedies stand in the order of the runbook and name who brings the largest effect."""
     found = first(POOL, DRIFT)
     assert (found.kind, found.severity, found.text) == ("drift", "warn", DRIFT["sentence"])
+    assert found.why.startswith("Composition, not queueing: ")
     assert [step.split()[0] for step in found.todo] == ["Cut", "Tighten", "Add", "Change", "If"]
     assert found.todo[0].startswith("Cut the work of tenant acme, route /v1/summaries:")
     assert found.todo[2] == "Add replicas: 15 needed at 70 %, 12 there. Minutes and money."
@@ -138,6 +141,53 @@ def test_a_drift_that_has_grown_says_so(after: float, end: str) -> None:
     """The sentence is that of the alarm; where the drift is another by now, that is added."""
     grown = DriftNow(cost_before=1.0, cost_after=after, effects={"mix": after - 1.0})
     assert first(replace(POOL, drift=grown), DRIFT).text == f"{DRIFT['sentence']}{end}"
+
+
+def watch(name: str, until: float | None = None) -> dict[str, Any]:
+    """What a watcher has found, as the API tells it."""
+    who = [{"tenant": "acme", "part": 0.8}]
+    return {"pool": "chat", "watch": name, "until": until, "tenants": who, "sentence": "Attempts 1.00 → 1.50."}
+
+
+@pytest.mark.parametrize("name", WATCHES)
+def test_a_watch_is_told_with_its_first_remedy_while_it_holds(name: str) -> None:
+    """Each watcher's sentence stands on the page in its own words, and what is over takes no room."""
+    (found,) = findings(CLEAN, Drifts(watches=[watch(name), watch(name, until=5.0)]), [POOL])
+    assert (found.kind, found.severity, found.text) == ("watch", "warn", "Attempts 1.00 → 1.50.")
+    (step,) = found.todo
+    assert ("acme" in step) == (name not in ("decode_step", "in_flight"))  # for those it is not a tenant that can help
+
+
+def test_of_many_pools_each_change_says_its_own() -> None:
+    """A sentence about one of two pools begins with its name."""
+    drifts = Drifts(active=[DRIFT], watches=[watch("retries")])
+    found = findings(CLEAN, drifts, [POOL, replace(POOL, name="small")])
+    assert [one.text for one in found] == [f"Pool chat: {DRIFT['sentence']}", "Pool chat: Attempts 1.00 → 1.50."]
+
+
+def history(full_s: float | None) -> PoolHistory:
+    """A pool whose KV memory is full after so many seconds."""
+    numbers = dict.fromkeys(PoolHistory.__struct_fields__, ())
+    return msgspec.convert({**numbers, "in_flight": {}, "kv_growth": 1.0, "kv_full_s": full_s}, PoolHistory)
+
+
+@pytest.mark.parametrize(
+    ("full_s", "told"),
+    [
+        (2700.0, [("warn", "45 min")]),
+        (600.0, [("bad", "10 min")]),
+        (0.0, []),  # what is short now is a finding of now
+        (None, []),
+    ],
+)
+def test_kv_memory_that_fills_is_told_in_time(full_s: float | None, told: list[tuple[str, str]]) -> None:
+    """How long is left is a sentence of its own, and bad where that is less than the trend was watched for."""
+    found = ahead([POOL, replace(POOL, name="unknown")], {"chat": history(full_s)})
+    assert [(one.severity, one.text) for one in found] == [
+        (severity, f"Pool chat: KV memory is full in {left} if it grows on as in the last quarter of an hour.")
+        for severity, left in told
+    ]
+    assert all(one.todo[0].startswith("Cut prompts") for one in found)
 
 
 def test_the_worst_comes_first() -> None:

@@ -175,9 +175,9 @@ def test_keys_are_stable(path: tuple[str | int, ...], keys: str) -> None:
     ("told", "keys"),
     [
         (NOW, "clock findings pools"),
-        (NOW.findings[0], "kind severity text pool todo"),
+        (NOW.findings[0], "kind severity text why pool todo"),
         (Recent(), "since until columns rows more"),
-        (History(), "minutes slots minute_s slot_s pools notes problem"),
+        (History(), "minutes slots minute_s slot_s pools findings notes problem"),
     ],
 )
 def test_keys_of_what_the_page_asks_for_are_stable(told: msgspec.Struct, keys: str) -> None:

@@ -3,18 +3,13 @@
 import { clock, el, fill, fixed, percent, signed } from "./words.js";
 
 const EFFECTS = {
-  mix: ["mix", "other requests than before"],
-  prompt: ["prompts", "longer or shorter prompts"],
-  output: ["answers", "longer or shorter answers"],
-  cache: ["cache", "prompt tokens found in the cache"],
-};
-const VERDICTS = {
-  composition: "Composition: the requests changed. The replicas work as before.",
-  queueing: "Queueing: requests wait; their work is as before.",
-  both: "Composition, and by now requests wait longer, too.",
-  unknown: "Whether requests also wait longer cannot be told from these logs.",
+  mix: ["mix", "other requests"],
+  prompt: ["prompts", "their length"],
+  output: ["answers", "their length"],
+  cache: ["cache", "prefix hits"],
 };
 const MOST = 9;
+const LEAST = 0.1; // of the largest part: less is noise to whoever is on call
 
 /** Decimals that show a hundredth of the cost. */
 const decimals = (cost) => (cost >= 10 ? 1 : cost >= 0.1 ? 2 : 4);
@@ -40,24 +35,24 @@ function waterfall(event) {
   const steps = Object.keys(EFFECTS).map((name) => ({ name, from: reached, to: (reached += effects[name]) }));
   const most = 1.02 * Math.max(before, after, ...steps.flatMap((step) => [step.from, step.to]));
   const places = decimals(Math.max(before, after));
-  const row = (label, title, figure, drawn, strong) =>
+  const row = (label, meaning, figure, drawn, strong) =>
     el(
       "tr",
       { class: strong ? "total" : null },
-      el("th", { scope: "row", title }, label),
+      el("th", { scope: "row" }, label, el("span", { class: "dim share" }, ` ${meaning}`)),
       el("td", { class: "drawn" }, drawn),
       el("td", { class: "n" }, figure),
     );
   return el(
     "table",
     { class: "waterfall" },
-    el("caption", {}, "Replica-seconds per request"),
+    el("caption", {}, "Replica-seconds per request: how long it keeps one replica busy"),
     el(
       "tbody",
       {},
       row(
         "expected",
-        "by the history of this hour, tenants and classes",
+        "by history",
         fixed(before, places),
         bar(0, before, most, "before"),
         true,
@@ -70,7 +65,7 @@ function waterfall(event) {
           bar(from, to, most, !told(to - from, places) ? "none" : to > from ? "more" : "less"),
         ),
       ),
-      row("now", "the requests since then", fixed(after, places), bar(0, after, most, "after"), true),
+      row("now", "since then", fixed(after, places), bar(0, after, most, "after"), true),
     ),
   );
 }
@@ -78,9 +73,10 @@ function waterfall(event) {
 /** Who: the largest contributions, each tenant, route and class by itself. */
 function contributions(event) {
   const places = decimals(Math.max(event.cost_before, event.cost_after));
-  const found = event.contributions.filter((one) => told(one.replica_seconds, places)).slice(0, MOST);
+  const most = Math.max(...event.contributions.map((one) => Math.abs(one.replica_seconds)));
+  const stands = ({ replica_seconds: part }) => told(part, places) && Math.abs(part) >= LEAST * most;
+  const found = event.contributions.filter(stands).slice(0, MOST);
   if (!found.length) return el("p", { class: "dim" }, "No single tenant, route or class stands out.");
-  const most = Math.max(...found.map((one) => Math.abs(one.replica_seconds)));
   return el(
     "table",
     { class: "waterfall who" },
@@ -161,10 +157,7 @@ export function showDrift(section, drifts, pool) {
   if (active.length) {
     fill(
       body,
-      active.flatMap((event) => [
-        event.verdict ? el("p", { class: "verdict" }, VERDICTS[event.verdict] ?? event.verdict) : null,
-        el("div", { class: "pair" }, waterfall(event), contributions(event)),
-      ]),
+      active.map((event) => el("div", { class: "pair" }, waterfall(event), contributions(event))),
       before,
     );
   } else {

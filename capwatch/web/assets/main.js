@@ -2,8 +2,10 @@
 
 import { showDrift } from "./drift.js";
 import { Plots } from "./plots.js";
-import { showRoom, showSources, showTiles } from "./room.js";
+import { showRoom } from "./room.js";
+import { showSources } from "./sources.js";
 import { Who } from "./table.js";
+import { showTiles } from "./tiles.js";
 import { clock, el, fill, sentence, span, together } from "./words.js";
 
 const NOW_MS = 5000; // the daemon makes these anew at most every second
@@ -47,26 +49,32 @@ async function refresh() {
   if (failing === null) show();
 }
 
+/** What there is to say, worst first: of now, and what only the history tells. */
+function findings() {
+  const rank = ({ severity }) => ["bad", "warn", "note", "good"].indexOf(severity);
+  return [...told.now.findings, ...told.history.findings].sort((a, b) => rank(a) - rank(b));
+}
+
 /** The pool to show: the chosen one, else the one that the worst finding is about, else the busiest. */
 function pool() {
-  const { pools, findings } = told.now;
-  const about = findings.find((finding) => finding.pool !== null)?.pool;
+  const { pools } = told.now;
+  const about = findings().find((finding) => finding.pool !== null)?.pool;
   const busiest = [...pools].sort((a, b) => b.rate - a.rate)[0];
   return pools.find((one) => one.name === chosen) ?? pools.find((one) => one.name === about) ?? busiest ?? null;
 }
 
 function show() {
-  const { now, status, drift, recent, history } = told;
-  const [first, ...others] = now.findings;
+  const { status, drift, recent, history } = told;
+  const [first, ...others] = findings();
   say(first, others);
   const one = pool();
   showPools(one);
   $("live").hidden = false;
   for (const id of ["tiles", "drift", "time", "replicas", "asks"]) $(id).hidden = one === null;
   if (one !== null) {
-    showTiles($("tiles"), one, history);
+    showTiles($("tiles"), one, history, [first, ...others]);
     showDrift($("drift"), drift, one);
-    showRoom($("room"), one);
+    showRoom($("room"), one, history);
     who.show(recent, one.name);
     showHistory();
   }
@@ -100,6 +108,7 @@ function say(first, others) {
   answer.className = first.severity;
   const text = together(first.text);
   if ($("sentence").textContent !== text) $("sentence").textContent = text;
+  $("why").textContent = first.why;
   const steps = first.todo.map((step) => el("li", {}, sentence(step)));
   fill($("todo"), steps.length ? [el("h2", {}, "What to do first"), el("ol", {}, steps)] : []);
   fill(

@@ -1,65 +1,6 @@
-// Is there room: the figures of the pool at a glance, its promises, and its replicas.
+// Is there room: the promises of the pool, its KV memory, and its replicas.
 
-import { bytes, clock, el, fill, fixed, number, percent, seconds, span } from "./words.js";
-
-/** A figure with what it means. */
-const tile = (label, figure, note, kind) =>
-  el(
-    "div",
-    { class: `tile ${kind ?? ""}` },
-    el("dt", {}, label),
-    el("dd", {}, el("b", {}, figure), el("span", { class: "dim" }, note ?? "")),
-  );
-
-const above = (value, limit) => value !== null && value > limit;
-const sum = (values) => Object.values(values).reduce((total, value) => (value === null ? total : total + value), 0);
-
-export function showTiles(list, pool, history) {
-  const told = history?.pools[pool.name];
-  const good = told?.goodput.findLast((value) => value !== null) ?? null;
-  const spare = pool.headroom.none;
-  const known = Object.values(pool.in_flight).some((value) => value !== null);
-  const change = pool.cost !== null && pool.cost_reference ? pool.cost / pool.cost_reference - 1 : null;
-  fill(
-    list,
-    tile("Requests", `${number(pool.rate)}/s`, "last 5 min"),
-    tile(
-      "Work per request",
-      pool.cost === null ? "–" : `${fixed(pool.cost, pool.cost < 0.1 ? 4 : 2)} s`,
-      change === null ? "replica-seconds" : `5 min: ${change >= 0 ? "+" : "−"}${percent(Math.abs(change))}`,
-      change !== null && change > 0.1 ? "warn" : "",
-    ),
-    tile(
-      "Utilisation",
-      percent(pool.utilisation),
-      `target ${percent(pool.target)}`,
-      above(pool.utilisation, 1) ? "bad" : above(pool.utilisation, pool.target) ? "warn" : "",
-    ),
-    tile(
-      "Headroom",
-      spare === null ? "–" : `${spare > 0 ? "+" : ""}${fixed(spare, 0)}`,
-      pool.replicas === null ? "replicas unknown" : `of ${number(pool.replicas)} replicas`,
-      spare !== null && spare < 0 ? "warn" : "",
-    ),
-    tile(
-      "In flight",
-      known ? number(sum(pool.in_flight)) : "–",
-      pool.expected_wait_s === null ? "" : `wait ${seconds(pool.expected_wait_s)}`,
-      above(pool.expected_wait_s, pool.wait_budget_s) ? "bad" : "",
-    ),
-    tile("Good requests", percent(good), "met every target"),
-    tile(
-      "KV memory",
-      percent(pool.kv_demand_ratio),
-      told && told.kv_full_s !== null
-        ? told.kv_full_s === 0
-          ? "full"
-          : `full in ${span(told.kv_full_s)}`
-        : "may be needed",
-      above(pool.kv_demand_ratio, 1) ? "bad" : above(pool.kv_demand_ratio, 0.9) ? "warn" : "",
-    ),
-  );
-}
+import { above, el, fill, fixed, framed, number, percent, span } from "./words.js";
 
 const meter = (share, kind) =>
   el(
@@ -115,6 +56,22 @@ function promises(pool) {
   );
 }
 
+/** What running requests may need of the KV memory, and when that is all there is. */
+function memory(pool, told) {
+  if (pool.kv_demand_ratio === null)
+    return "KV memory is not judged: no engine tells its size and kv_pool_tokens is not configured, or no request tells its tokens.";
+  const room = pool.kv_room === null ? "" : `, ${number(pool.kv_demand_ratio * pool.kv_room)} of ${number(pool.kv_room)} tokens`;
+  return `KV memory: running requests may need ${percent(pool.kv_demand_ratio)}${room}. ${trend(told)}`;
+}
+
+function trend(told) {
+  if (!told || told.kv_growth === null) return "When it is full is told once a quarter of an hour is known.";
+  const growth = `${told.kv_growth < 0 ? "It falls" : "It grows"} by ${number(Math.abs(told.kv_growth) * 60, 2)} tokens a minute`;
+  if (told.kv_full_s === 0) return "By its trend it is full now.";
+  const end = told.kv_full_s === null ? "it is not full within an hour" : `it is full in ${span(told.kv_full_s)}`;
+  return `${growth} (last 15 min): at this trend ${end}.`;
+}
+
 /** What has been preempted since the page was opened, by replica. */
 const opened = new Map();
 
@@ -125,65 +82,44 @@ function engines(pool) {
       { class: "dim" },
       "No engine tells of itself: its log, or its /metrics (engines:), would show KV memory and preemptions of each replica.",
     );
+  const rows = [...pool.engines].sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
+  return framed(
+    { class: "engines" },
+    "Replicas as they last told",
+    ["replica", "KV memory", "running", "waiting", "preempted"],
+    ["running", "waiting", "preempted"],
+    rows.map((one) => engine(pool, one)),
+  );
+}
+
+function engine(pool, one) {
+  const key = `${pool.name}\n${one.name}`;
+  if (!opened.has(key)) opened.set(key, one.preemptions);
+  const fresh = one.preemptions - opened.get(key);
+  const share = one.kv_utilisation;
+  const silent = one.state === "unknown" ? el("span", { class: "warn" }, " silent") : null;
   return el(
-    "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Replicas" },
+    "tr",
+    {},
+    el("th", { scope: "row" }, one.name, silent),
     el(
-      "table",
-      { class: "engines" },
-      el("caption", {}, "Replicas as they last told"),
-      el(
-        "thead",
-        {},
-        el(
-          "tr",
-          {},
-          ["replica", "KV memory", "running", "waiting", "preempted"].map((name, place) =>
-            el("th", { scope: "col", class: place > 1 ? "n" : null }, name),
-          ),
-        ),
-      ),
-      el(
-        "tbody",
-        {},
-        [...pool.engines]
-          .sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }))
-          .map((one) => {
-            const key = `${pool.name}\n${one.name}`;
-            if (!opened.has(key)) opened.set(key, one.preemptions);
-            const fresh = one.preemptions - opened.get(key);
-            const share = one.kv_utilisation;
-            return el(
-              "tr",
-              {},
-              el(
-                "th",
-                { scope: "row" },
-                one.name,
-                one.state === "unknown" ? el("span", { class: "warn" }, " silent") : null,
-              ),
-              el(
-                "td",
-                { class: "drawn" },
-                share === null ? "–" : [meter(share, share > 0.95 ? "more" : "after"), el("span", {}, percent(share))],
-              ),
-              el("td", { class: "n" }, number(one.running)),
-              el("td", { class: `n ${one.waiting > 0 ? "warn" : ""}` }, number(one.waiting)),
-              el(
-                "td",
-                { class: `n ${fresh > 0 ? "warn" : ""}`, title: "in all, and since this page was opened" },
-                number(one.preemptions, 6),
-                fresh > 0 ? ` (+${number(fresh, 6)})` : "",
-              ),
-            );
-          }),
-      ),
+      "td",
+      { class: "drawn" },
+      share === null ? "–" : [meter(share, share > 0.95 ? "more" : "after"), el("span", {}, percent(share))],
+    ),
+    el("td", { class: "n" }, number(one.running)),
+    el("td", { class: `n ${one.waiting > 0 ? "warn" : ""}` }, number(one.waiting)),
+    el(
+      "td",
+      { class: `n ${fresh > 0 ? "warn" : ""}`, title: "in all, and since this page was opened" },
+      number(one.preemptions, 6),
+      fresh > 0 ? ` (+${number(fresh, 6)})` : "",
     ),
   );
 }
 
-export function showRoom(parent, pool) {
-  const left = [promises(pool)];
+export function showRoom(parent, pool, history) {
+  const left = [promises(pool), el("p", {}, memory(pool, history.pools[pool.name]))];
   if (pool.assumed)
     left.push(
       el(
@@ -193,57 +129,4 @@ export function showRoom(parent, pool) {
       ),
     );
   fill(parent, el("div", {}, left), engines(pool));
-}
-
-/** Sources: up, behind, dropped, newest event. */
-export function showSources(parent, status) {
-  if (!status.sources.length) return fill(parent, el("p", { class: "warn" }, "No source is configured."));
-  const dropped = (counts) =>
-    Object.entries(counts)
-      .filter(([, count]) => count)
-      .map(([reason, count]) => `${reason} ${number(count, 9)}`)
-      .join(", ");
-  return fill(
-    parent,
-    el(
-      "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-labelledby": "sources-title" },
-      el(
-        "table",
-        { class: "sources" },
-        el(
-          "thead",
-          {},
-          el(
-            "tr",
-            {},
-            ["source", "state", "lag", "newest event", "lines read", "dropped", "lost"].map((name, place) =>
-              el("th", { scope: "col", class: place > 1 && place < 5 ? "n" : null }, name),
-            ),
-          ),
-        ),
-        el(
-          "tbody",
-          {},
-          status.sources.map((source) =>
-            el(
-              "tr",
-              {},
-              el("th", { scope: "row" }, source.name, el("span", { class: "dim" }, ` ${source.format}`)),
-              el(
-                "td",
-                { class: source.up && !source.problems.length ? "" : "warn" },
-                source.problems.length ? source.problems.join("; ") : source.up ? "reads" : "silent",
-              ),
-              el("td", { class: "n" }, bytes(source.lag_bytes)),
-              el("td", { class: "n" }, source.last_event === null ? "–" : `${clock(source.last_event, true)} UTC`),
-              el("td", { class: "n" }, number(source.lines.read, 12)),
-              el("td", { class: dropped(source.lines.dropped) ? "warn" : "" }, dropped(source.lines.dropped) || "none"),
-              el("td", { class: dropped(source.bytes.lost) ? "warn" : "" }, dropped(source.bytes.lost) || "none"),
-            ),
-          ),
-        ),
-      ),
-    ),
-  );
 }

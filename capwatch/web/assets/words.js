@@ -2,6 +2,9 @@
 
 const SPACE = "\u202f"; // a narrow space that does not break: a figure and its unit stay together
 
+/** Whether a figure is known and more than this. */
+export const above = (value, limit) => value !== null && value > limit;
+
 /** A number with so many significant digits, thousands set apart. */
 export function number(value, digits = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
@@ -95,6 +98,29 @@ export function sentence(text) {
   return together(text)
     .split("`")
     .map((part, place) => (place % 2 ? el("code", {}, part) : part));
+}
+
+/** A table that scrolls in a frame of its own where it is too wide; the headings at some places stand over figures. */
+export function framed(attributes, label, headings, figures, rows) {
+  return el(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
+    el(
+      "table",
+      attributes,
+      el("caption", {}, label),
+      el(
+        "thead",
+        {},
+        el(
+          "tr",
+          {},
+          headings.map((name) => el("th", { scope: "col", class: figures.includes(name) ? "n" : null }, name)),
+        ),
+      ),
+      el("tbody", {}, rows),
+    ),
+  );
 }
 
 /** Put children in the place of what is there. */
