@@ -1,14 +1,8 @@
-"""The show as a whole: what it refuses, how it ends, and what is to be seen while it runs."""
+"""What the show refuses, and what it begins with. `test_show` plays it."""
 
 from __future__ import annotations
 
-import os
-import re
-import signal
 import socket
-import subprocess
-import sys
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -17,15 +11,7 @@ from capwatch.config.load import load
 from capwatch.demo.clock import Clock
 from capwatch.demo.scene import Scene
 from capwatch.sourcing import names
-from tests.end_to_end.command import Page, capwatch
-
-ONE_DAY = """
-import sys
-from capwatch.demo import history
-history.DAYS = 1  # the other thirteen take ten seconds, and are no different
-from capwatch.cli import main
-sys.exit(main(sys.argv[1:]))
-"""
+from tests.end_to_end.command import capwatch
 
 
 def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
@@ -77,34 +63,3 @@ def test_the_clock_runs_faster_once_let_go() -> None:
     before = clock()
     clock.let_go()
     assert (before, clock(), clock()) == (100.0, 101.0, 121.0)
-
-
-def test_the_demo_from_begin_to_end(tmp_path: Path) -> None:
-    """History, live logs, the daemon's page, the narrator's word on the change, and a clean end by Ctrl-C."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", ONE_DAY, "demo", "--port", "0", "--speed", "100"],
-        env={**os.environ, "TMPDIR": str(tmp_path), "CAPWATCH__LISTEN": "nonsense"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    lines = []
-    for line in process.stdout:
-        lines.append(line)
-        if "  SINCE " in line:
-            break
-    address = re.search(r"http://(\S+)/$", "".join(lines), re.MULTILINE)
-    assert address is not None, process.communicate()
-    with urllib.request.urlopen(f"http://{address[1]}/metrics", timeout=10) as answer:
-        page = Page(answer.read().decode())
-    process.send_signal(signal.SIGINT)
-    rest, errors = process.communicate(timeout=30)
-    assert (process.returncode, errors, list(tmp_path.iterdir())) == (0, "", [])
-    assert rest.splitlines()[-1] == "stopped; files removed"
-    assert "The clock is simulated and runs 100 times as fast as yours." in "".join(lines)
-    assert any("JUST NOW: tenant acme arrives" in line for line in lines)
-    assert page.value("requests_total", tenant="acme") > 0
-    assert page.value("class_requests_total") > 250_000  # a day of history
-    assert page.value("lines_read_total", source="gateway") < 20_000  # and no lines of it
-    assert (page.value("lines_dropped_total"), page.value("source_bytes_lost_total")) == (0.0, 0.0)

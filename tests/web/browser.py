@@ -17,11 +17,11 @@ import pytest
 
 from capwatch.web import files
 
-NEEDED = [
-    pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed; Debian package chromium"),
-    pytest.mark.skipif(not files.COMPLETE, reason="uPlot is not there; `bash tests/prepare npm` fetches it"),
-]
-"""Marks of tests that open the page."""
+NEEDED = pytest.mark.skipif(
+    shutil.which("chromium") is None or not files.COMPLETE,
+    reason="chromium (a Debian package) or uPlot (`bash tests/prepare npm` fetches it) is not there",
+)
+"""Tests that open the page."""
 SHOWN = "document.documentElement.dataset.updates >= 1"
 PATIENCE_S = 30.0
 Json = dict[str, Any]
