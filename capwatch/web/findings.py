@@ -207,7 +207,7 @@ def _more_replicas(pool: PoolNow | None, cost: float = 0.0) -> str:
         base = max(base, sizing.needed(pool.rate * cost, 1.0, pool.target))
     if pool is None or base is None or pool.replicas is None:
         return "Add replicas. Minutes and money."
-    figures = f"{base:,.0f} needed at {percent(pool.target)}, {pool.replicas:,.0f} there"
+    figures = f"the present load needs {base:,.0f} for {percent(pool.target)}, {pool.replicas:,.0f} are there"
     if base <= pool.replicas:
         return f"No more replicas are needed yet: {figures}."
     return f"Add replicas: {figures}. Minutes and money."

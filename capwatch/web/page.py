@@ -77,7 +77,7 @@ def html(status: Status, now: Now, telemetry_path: str) -> str:
 
 def _todo(finding: Finding) -> str:
     steps = "".join(f"<li>{_CODE.sub(_AS_CODE, escape(step))}</li>" for step in finding.todo)
-    return f"<h2>What to do first</h2><ol>{steps}</ol>" if steps else ""
+    return f"<h2>What to do first, and how soon it helps</h2><ol>{steps}</ol>" if steps else ""
 
 
 def _state(status: Status) -> Iterable[str]:

@@ -84,7 +84,7 @@ def test_a_drift_says_who_and_what_to_do_first() -> None:
     assert found.why.startswith("Composition, not queueing: ")
     assert [step.split()[0] for step in found.todo] == ["Cut", "Tighten", "Add", "Change", "If"]
     assert found.todo[0].startswith("Cut the work of tenant acme, route /v1/summaries:")
-    assert found.todo[2] == "Add replicas: 15 needed at 70 %, 12 there. Minutes and money."
+    assert found.todo[2] == "Add replicas: the present load needs 15 for 70 %, 12 are there. Minutes and money."
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ function say(first, others) {
   if ($("sentence").textContent !== text) $("sentence").textContent = text;
   $("why").textContent = first.why;
   const steps = first.todo.map((step) => el("li", {}, sentence(step)));
-  fill($("todo"), steps.length ? [el("h2", {}, "What to do first"), el("ol", {}, steps)] : []);
+  fill($("todo"), steps.length ? [el("h2", {}, "What to do first, and how soon it helps"), el("ol", {}, steps)] : []);
   fill(
     $("others"),
     others.map((one) =>
