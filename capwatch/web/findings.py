@@ -253,10 +253,10 @@ def percent(share: float) -> str:
 def span(seconds: float) -> str:
     """A length of time for a reader.
 
-    >>> span(0.25), span(12.25), span(170.0), span(7200.0)
-    ('250 ms', '12 s', '3 min', '2 h')
+    >>> span(0.25), span(12.25), span(170.0), span(7200.0), span(2e5)
+    ('250 ms', '12 s', '3 min', '2 h', '2 d')
     """
-    for size, unit in ((3600.0, "h"), (60.0, "min"), (1.0, "s")):
+    for size, unit in ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s")):
         if seconds >= 1.5 * size or (unit == "s" and seconds >= 1):
             return f"{seconds / size:.0f} {unit}"
     return f"{1000 * seconds:.0f} ms"

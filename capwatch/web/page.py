@@ -15,6 +15,7 @@ from typing import Final
 
 from capwatch.web import files
 from capwatch.web.answer import NOTHING_ELSE, Answer
+from capwatch.web.findings import span
 from capwatch.web.now import Finding, Now
 from capwatch.web.status import PoolStatus, SourceStatus, Status
 
@@ -46,7 +47,6 @@ _CLASSES: Final = {
     **dict.fromkeys(("lines read", "counted", "skipped", "lag", "prefill", "decode", "replicas"), "n"),
     **dict.fromkeys(("source", "problems", "pool"), "w"),
 }
-_UNITS: Final = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
 
 
 def answer(status: Status, now: Now, telemetry_path: str) -> Answer:
@@ -152,7 +152,7 @@ def _moment(at: float | None, now: float) -> str:
     """A time as a date, and how long ago that is.
 
     >>> _moment(1_764_500_000.0, 1_764_500_090.0)
-    '2025-11-30 10:53:20 UTC (1.5 min ago)'
+    '2025-11-30 10:53:20 UTC (2 min ago)'
     """
     if at is None:
         return "unknown"
@@ -160,10 +160,4 @@ def _moment(at: float | None, now: float) -> str:
         date = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError, OSError):  # a log may say any number
         return "at no date"
-    return f"{date} ({_span(now - at)})"
-
-
-def _span(seconds: float) -> str:
-    size = abs(seconds)
-    text = next((f"{size / unit:.1f} {name}" for unit, name in _UNITS if size >= unit), f"{size:.1f} s")
-    return f"{text} ago" if seconds >= 0 else f"{text} ahead"
+    return f"{date} ({span(abs(now - at))} {'ago' if now >= at else 'ahead'})"

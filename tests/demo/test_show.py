@@ -25,7 +25,7 @@ history.DAYS = 3  # of fewer the detector learns nothing; the other eleven take 
 from capwatch.cli import main
 sys.exit(main(sys.argv[1:]))
 """
-PATIENCE_S = 200.0
+PATIENCE_S = 300.0
 OUTPUT = Path(__file__).parents[1] / "output" / "page"
 """Screenshots, to be looked at."""
 
@@ -75,7 +75,7 @@ def test_the_alarm_and_the_words(show: Show) -> None:
     assert "The clock is simulated and runs 100 times as fast as yours." in show.told
     assert "JUST NOW: tenant acme arrives" in show.told
     (alarm,) = (line for line in show.told.splitlines() if "  ALARM: " in line)
-    assert "tenant acme, route /v1/summaries" in alarm
+    assert "tenant acme" in alarm
 
 
 def test_the_metrics(show: Show) -> None:
@@ -96,15 +96,17 @@ def test_the_page_answers_on_its_first_screen(show: Show, tmp_path: Path) -> Non
         page.open(show.address)
         page.until(SHOWN)
         page.until("document.getElementById('sentence').textContent.startsWith('Cost per request +')")
+        page.until("document.querySelectorAll('.waterfall.who th').length >= 3")  # as by now, not as raised
         page.picture(OUTPUT / "demo.png")
         (sentence,) = texts(page, "#sentence")
-        assert "tenant acme, route /v1/summaries" in sentence
+        assert "tenant acme" in sentence
         grown = re.match(r"Cost per request \+(\d+)", sentence)
         assert grown is not None
         assert 10 <= int(grown[1]) <= 40
         assert texts(page, "#why")[0].startswith("Composition")
-        assert texts(page, "#todo li")[0].startswith("Cut the work of tenant acme, route /v1/summaries")
-        assert any(text.startswith("tenant acme") for text in texts(page, ".waterfall.who th")[:3])
+        assert texts(page, "#todo li")[0].startswith("Cut the work of tenant acme")
+        first = ("tenant acme mix", "route /v1/summaries mix", "class long mix")
+        assert all(text.startswith(first) for text in texts(page, ".waterfall.who th")[:3])
         assert texts(page, ".tile:last-child")[0].startswith("KV memory")
         assert page.ask("document.querySelector('.waterfall.who th').getBoundingClientRect().bottom < innerHeight")
         assert "earning" not in page.ask("document.body.innerText")
@@ -115,6 +117,6 @@ def test_ctrl_c_ends_it(show: Show) -> None:
     """It ends well and at once, and leaves nothing behind."""
     show.process.send_signal(signal.SIGINT)
     rest, errors = show.process.communicate(timeout=60)
-    said = [line for line in errors.splitlines() if "level=warning" not in line]  # the daemon's own word on the alarm
+    said = [line for line in errors.splitlines() if not line.startswith("ts=")]  # the daemon's log tells of the alarm
     assert (show.process.returncode, said, list(show.folder.iterdir())) == (0, [], [])
     assert rest.splitlines()[-1] == "stopped; files removed"

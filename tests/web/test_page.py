@@ -77,7 +77,7 @@ def test_the_page_says_how_a_source_fares() -> None:
 
 def test_the_page_says_how_old_it_is() -> None:
     """The time of the last commit stands there, and how long ago it was."""
-    assert "committed 2025-11-30 10:53:29 UTC (0.5 s ago); it took 12 ms" in told()
+    assert "committed 2025-11-30 10:53:29 UTC (500 ms ago); it took 12 ms" in told()
 
 
 def test_assumed_rates_are_marked() -> None:

@@ -102,17 +102,13 @@ export class Plots {
       figures.map(({ figure, data: { names } }) => {
         const box = el("div", { class: "plot", role: "img" });
         const now = el("span", { class: "dim now" });
-        const one = { box, now, marks: [], columns: [] };
-        one.figure = el(
+        this.#drawn.push({ box, now, names, kind: figure, marks: [], columns: [] });
+        return el(
           "figure",
           { id: `plot-${figure.id}` },
           el("figcaption", {}, el("span", {}, figure.title), now),
           box,
         );
-        one.names = names;
-        one.kind = figure;
-        this.#drawn.push(one);
-        return one.figure;
       }),
     );
     for (const one of this.#drawn)
