@@ -38,8 +38,8 @@ _CUT: Final = {
 }
 _VERDICTS: Final = {
     "composition": "Composition, not queueing: the requests changed, the replicas work as before.",
-    "queueing": "Queueing, not composition: requests wait, their work is as before.",
-    "both": "Composition, and by now queueing: the requests changed, and they wait longer, too.",
+    "queueing": "Queueing, not composition: the work of a request is as before.",
+    "both": "Both composition and queueing.",
     "unknown": "Neither composition nor queueing stands out.",
     None: "The requests changed; whether they also wait longer these logs do not tell.",
 }

@@ -103,7 +103,7 @@ def test_the_page_answers_on_its_first_screen(show: Show, tmp_path: Path) -> Non
         grown = re.match(r"Cost per request \+(\d+)", sentence)
         assert grown is not None
         assert 10 <= int(grown[1]) <= 40
-        assert texts(page, "#why")[0].startswith("Composition")
+        assert re.match("(Composition, not queueing|Both composition and queueing)", texts(page, "#why")[0])
         assert texts(page, "#todo li")[0].startswith("Cut the work of tenant acme")
         first = ("tenant acme mix", "route /v1/summaries mix", "class long mix")
         assert all(text.startswith(first) for text in texts(page, ".waterfall.who th")[:3])

@@ -26,12 +26,12 @@ PLAYED: Final = """
 import sys, time
 wall = time.time
 begun = wall()
-time.time = lambda: wall() - begun + begun // 86400 * 86400 + 9 * 3600 + 37 * 60
+time.time = lambda: wall() - begun + begun // 86400 * 86400 + 9 * 3600 + 33 * 60
 from capwatch.cli import main
 sys.exit(main(sys.argv[1:]))
 """
-"""The demo, begun at 09:37 UTC: whoever is paged at 09:40 sees this."""
-LATER_S: Final = 60.0
+"""The demo, begun at 09:33 UTC: whoever is paged at 09:40 sees this."""
+LATER_S: Final = 240.0
 """After the alarm, so that the figures of five minutes have seen it, too."""
 
 

@@ -26,7 +26,7 @@ export function showTiles(list, pool, history, findings) {
     tile(
       "Work per request",
       pool.cost === null ? "–" : `${fixed(pool.cost, pool.cost < 0.1 ? 4 : 2)} s`,
-      change === null ? "replica-seconds" : `${change >= 0 ? "+" : "−"}${percent(Math.abs(change))} on expected`,
+      change === null ? "replica-seconds" : `last 5 min: ${change >= 0 ? "+" : "−"}${percent(Math.abs(change))}`,
       change !== null && change > 0.1 ? "warn" : "",
     ),
     tile(
