@@ -177,7 +177,7 @@ def _points(one: Grouped, seconds: float) -> Points:
 
 
 def _kv_tokens(in_flight: Floats, tokens: Floats) -> Floats:
-    """What running sequences hold at most, as `capwatch.load.memory` has it: prefill and decode, else the engine."""
+    """What running sequences hold, as `capwatch.load.memory` has it: prefill and decode, else the engine."""
     running = in_flight[:, _RUNNING].sum(axis=1)
     held: Floats = np.where(running > 0, running, in_flight[:, flight.IN_ENGINE].sum(axis=1)) * tokens
     return held
