@@ -55,7 +55,7 @@ ENGINES: Final = {
     "in flight": f"sum by (pool) ({m.INFLIGHT_MEASURED.name})",
     "in flight by λW": f'sum by (pool) ({m.INFLIGHT_LITTLES_LAW.name}{{phase=~"queue|prefill|decode"}})',
     "replicas": f'sum by (pool) ({m.ENGINE_STATE.name}{{state!="unknown"}})',
-    "attempts": f"max by (pool) ({m.RETRY_AMPLIFICATION_RATIO.name})",
+    "attempts": f"max by (pool) ({m.RETRY_AMPLIFICATION_RATIO.name}) and on() count({m.RETRIES.name})",
     "starts": f"max by (pool, phase) ({m.COLD_START_SECONDS.name})",
 }
 EARLIER: Final = 13 * WEEK
@@ -79,6 +79,7 @@ class Asked:
         self._week = week
         self.missing: list[tuple[str, str, str]] = []
         self._answered = False
+        self._shown: Mapping[str, Mapping[str, float]] = {}
         self._failed: CapwatchError | None = None
         self._slots = {slot.at: slot for slot in self._built()}
         if not self._answered and self._failed is not None:
@@ -226,6 +227,11 @@ class Asked:
 
     def shown(self) -> Mapping[str, Mapping[str, float]]:
         """By pool: the last value of `GAUGES`, what `SUMS` added in the week, and what its engines told."""
+        if not self._shown:
+            self._shown = self._beside()
+        return self._shown
+
+    def _beside(self) -> dict[str, dict[str, float]]:
         found = self._engines()
         for name, metric in GAUGES.items():
             told = self._range(f"max by (pool) ({selector(metric.name)})", self._week.since, metric.name)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sqlite3
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,8 @@ import pytest
 
 from capwatch.cli import main
 from capwatch.review.calendar import IsoWeek
+from tests.end_to_end.command import COMMAND
+from tests.end_to_end.prometheus import prometheus
 
 from . import planted
 from .planted import HOUR, HOURS, PHASES, Planted
@@ -173,3 +178,57 @@ def test_two_gateways_are_read_side_by_side(tmp_path: Path) -> None:
     config.write_text(f"sources: [{sources}]\npools: [{pools}]\n")
     found = review(tmp_path, "--config.file", str(config))
     assert [pool["requests"] for pool in found["pools"].values()] == [240, 240]
+
+
+def test_a_history_of_an_older_version_lacks_them(made: tuple[Planted, dict[str, Any]], tmp_path: Path) -> None:
+    """It has none of their tables: the review says so, and tells the rest."""
+    state = tmp_path / "state"
+    shutil.copytree(made[0].config.parent / "state", state)
+    with sqlite3.connect(state / "history.db") as file:
+        file.execute("DELETE FROM slot WHERE name != 'rollup'")
+    found = review(tmp_path, "--state-dir", str(state))
+    missing = " ".join(one["what"] for one in found["missing"])
+    for word in (
+        "retries of",
+        "preemptions and recomputed",
+        "cold start",
+        "λW",
+        "does not see",
+        "dropped",
+        "prompt length",
+    ):
+        assert word in missing, word
+    pool, same = found["pools"]["chat"], made[1]["state"]["pools"]["chat"]
+    assert "shown" not in pool
+    assert (pool["requests"], pool["cost_after"]) == (same["requests"], same["cost_after"])
+
+
+FAMILIES = (
+    "requests,departures,tokens,cost_replica_seconds,replicas,phase_seconds,engine_preemptions,engine_restarts,"
+    "engine_state,inflight_measured,inflight_littles_law,cold_start_seconds,abandoned_replica_seconds,retries,"
+    "retry_amplification_ratio"
+)
+
+
+@pytest.mark.skipif(not (shutil.which("promtool") and shutil.which("prometheus")), reason="prometheus is not installed")
+def test_a_prometheus_tells_what_its_metrics_do(made: tuple[Planted, dict[str, Any]], tmp_path: Path) -> None:
+    """Counters but for their first hour, gauges by the hours' ends; what it has no metric of is missing."""
+    one, out, blocks = made[0], tmp_path / "out.om", tmp_path / "blocks"
+    families = ",".join(f"capwatch_{name}" for name in FAMILIES.split(","))
+    words = ["--step", "300s", "--openmetrics-out", str(out), "--families", families]
+    subprocess.run(
+        [*COMMAND, "replay", "--config.file", str(one.config), *words], stdout=subprocess.DEVNULL, check=True
+    )
+    subprocess.run(
+        ["promtool", "tsdb", "create-blocks-from", "openmetrics", out, blocks], capture_output=True, check=True
+    )
+    with prometheus(blocks) as server:
+        shown = review(tmp_path, "--prometheus", server.url)["pools"]["chat"]["shown"]
+    truth = one.truth
+    assert shown["restarts"] == truth["restarts"]
+    assert abs(shown["preemptions"] - truth["preemptions"]) <= 4  # the logs go on for half an hour
+    assert shown["abandoned_replica_seconds"] == pytest.approx(truth["abandoned_cost"] * (HOURS - 1) / HOURS, rel=0.3)
+    assert shown["replicas_most"] == 2
+    assert {phase: shown[f"start_{phase}_s"] for phase in PHASES} == PHASES
+    assert shown["in_flight_measured"] == pytest.approx(truth["in_flight_s"] / HOURS / HOUR, rel=0.35)
+    assert 1 < shown["retry_amplification_ratio"] < 1.1
