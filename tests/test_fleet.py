@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from capwatch import fleet as rules
-from capwatch.fleet import PATIENCE_S, RETIRE_S, Fleet, News
+from capwatch.fleet import LOST_S, PATIENCE_S, RETIRE_S, Fleet, News
 from capwatch.record import EngineSample
 
 AT = 1_772_529_300.0
@@ -158,3 +158,44 @@ def test_news_are_all_that_changed() -> None:
     assert sorted(again.save(), key=repr) == sorted(fleet.save(), key=repr)
     assert [key[1] for key in again.save()] == ["kept", "new"]  # type: ignore[index]
     assert (fleet.news(), again.news()) == ([], [])
+
+
+def test_what_was_told_holds_until_the_next_telling() -> None:
+    """For the seconds between, unless it was silent for too long, or has started anew."""
+    fleet = Fleet()
+    hear(fleet, running=3.0)
+    news = hear(fleet, AT + 10, running=5.0)
+    assert (news.seconds, news.held["running"]) == (10.0, 3.0)
+    assert hear(fleet, AT + 10 + PATIENCE_S + 1, running=5.0).seconds == 0.0
+    assert hear(fleet, AT + 80, starts=1.0, kv_capacity_tokens=100.0).seconds == 0.0
+
+
+def test_a_replica_that_falls_silent_in_the_middle_of_work_is_lost_once() -> None:
+    """An idle one is not; one that is heard again has come back."""
+    fleet = Fleet()
+    assert hear(fleet, running=3.0).came
+    assert not hear(fleet, AT + 10, running=3.0).came
+    fleet.hear("chat", "idle", EngineSample(at=AT + 10, running=0.0, waiting=0.0))
+    gone = [news for after in (100, LOST_S + 11, LOST_S + 20) for news in fleet.expire(AT + after)]
+    assert [(news.engine, news.at) for news in gone if news.left] == [("vllm-0", AT + 10)]
+    assert hear(fleet, AT + LOST_S + 30, running=3.0).came
+
+
+def test_silence_while_nobody_listened_loses_nobody() -> None:
+    """After a restart a replica is judged by what is read since."""
+    fleet, again = Fleet(), Fleet()
+    hear(fleet, running=3.0)
+    again.load(fleet.save())
+    assert not any(news.left for news in again.expire(AT + LOST_S + 1))
+    assert not hear(again, AT + LOST_S + 2, running=3.0).came
+
+
+def test_a_page_that_does_not_answer_is_a_replica_that_left() -> None:
+    """Once, until it answers again."""
+    fleet = Fleet()
+    fleet.hear("chat", "vllm-0", EngineSample(at=AT, running=1.0), patience=math.inf)
+    told = [fleet.hear("chat", "vllm-0", None, patience=math.inf) for _ in range(2)]
+    assert [news.left for news in told if news] == [True, False]
+    news = fleet.hear("chat", "vllm-0", EngineSample(at=AT + 20, running=1.0), patience=math.inf)
+    assert news
+    assert (news.came, news.seconds) == (True, 0.0)

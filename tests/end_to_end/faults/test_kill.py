@@ -10,8 +10,9 @@ from random import Random
 
 import pytest
 
-from capwatch.keep.past import Past
+from capwatch.keep.past import KINDS, Past
 from capwatch.load.tables import SECONDS
+from capwatch.meters.rollup import OUTCOME_COLUMNS
 
 from . import LONG
 from .cases import SEEDS, cases
@@ -106,6 +107,9 @@ def test_totals_are_exact_over_kills_as_prometheus_sees_them(
     kept = finished(tmp_path / "state")
     assert len(kept) > 3
     assert kept == {second: writer.finished[second] for second in kept}
+    for name, columns in (("rollup", OUTCOME_COLUMNS), ("cover", ("requests",))):
+        for at, requests in by_five_minutes(tmp_path / "state", name, columns).items():
+            assert requests == sum(writer.finished.get(at + second, 0) for second in range(300)), (name, at)
 
 
 def finished(state: Path) -> dict[int, float]:
@@ -114,3 +118,10 @@ def finished(state: Path) -> dict[int, float]:
         at, values = past.seconds("default", 0, 1 << 40)
     counts = values[:, SECONDS.column("departures")]
     return {second: count for second, count in zip(at.tolist(), counts.tolist(), strict=True) if count}
+
+
+def by_five_minutes(state: Path, name: str, columns: tuple[str, ...]) -> dict[int, float]:
+    """By their begin, how many requests the slots of a table of the history have."""
+    places = [KINDS[name].table.column(column) for column in columns]
+    with closing(Past(str(state))) as past:
+        return {slot.at: float(slot.values[:, places].sum()) for slot in past.slots(name, 0, 1 << 40, 300)}
