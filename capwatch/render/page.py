@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
+from decimal import Decimal
 from typing import Final
 
 import yaml
@@ -12,6 +12,8 @@ import yaml
 MARK: Final = "NOT KNOWN"
 """Marks what the source does not tell, and what stands there meanwhile."""
 _COMMENT_AT: Final = 43
+_LONGEST_KEY: Final = 1000
+"""Characters; YAML reads a longer key (from 1024) only after a question mark, and 128 emoji, escaped, are 1280."""
 
 
 def number(key: str, value: object, why: str, indent: int = 0) -> str:
@@ -20,7 +22,9 @@ def number(key: str, value: object, why: str, indent: int = 0) -> str:
     >>> number("minReplicas", 6, "base promise", 2)
     '  minReplicas: 6                            # base promise'
     """
-    return f"{' ' * indent}{key}: {value}".ljust(_COMMENT_AT) + f" # {why}"
+    pad = " " * indent
+    left = f"{pad}{key}: {value}" if len(key) <= _LONGEST_KEY else f"{pad}? {key}\n{pad}: {value}"
+    return left.ljust(_COMMENT_AT) + f" # {why}"
 
 
 def unknown(key: str, why: str, indent: int = 0) -> str:
@@ -37,12 +41,16 @@ def text(value: str) -> str:
     plain = re.fullmatch(r"[A-Za-z/][\w/.-]*", value, re.ASCII) and not re.fullmatch(
         r"(?i)y|n|yes|no|on|off|true|false|null", value
     )
-    return value if plain else yaml.safe_dump(value, default_style='"', width=sys.maxsize).rstrip("\n")
+    return value if plain else quoted(value)
 
 
 def quoted(value: str) -> str:
-    """A text in double quotes, as JSON and YAML both have it."""
-    return json.dumps(value)
+    r"""A text as a YAML scalar in double quotes, all ASCII.
+
+    >>> quoted('0.7'), quoted('a "b" 😀')
+    ('"0.7"', '"a \\"b\\" \\U0001F600"')
+    """
+    return yaml.safe_dump(value, default_style='"', width=sys.maxsize).rstrip("\n")
 
 
 def named(*parts: str) -> str:
@@ -57,7 +65,7 @@ def named(*parts: str) -> str:
 def short(value: float) -> str:
     """A number to three digits, without an exponent.
 
-    >>> short(1234567), short(0.70000001), short(12.3456), short(0.0)
-    ('1230000', '0.7', '12.3', '0')
+    >>> short(1234567), short(0.70000001), short(12.3456), short(0.0), short(1.5e-12)
+    ('1230000', '0.7', '12.3', '0', '0.0000000000015')
     """
-    return f"{float(f'{value:.3g}'):.10f}".rstrip("0").rstrip(".")
+    return f"{Decimal(f'{value:.3g}'):f}"

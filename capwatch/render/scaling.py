@@ -18,10 +18,12 @@ from capwatch.capacity import sizing
 from capwatch.capacity.rounding import whole
 from capwatch.console.options import POSITIVE, one_value
 from capwatch.errors import UsageError
+from capwatch.observed.columns import selector
 from capwatch.render.observed import STEP_S, Observed
-from capwatch.render.page import MARK, named, number, quoted, short, text
+from capwatch.render.page import MARK, named, number, short, text
 
-SIGNALS: Final = ("work", "inflight")
+SERIES: Final = {"work": "pool:capwatch_cost_replica_seconds:rate5m", "inflight": "capwatch_inflight_measured"}
+"""Of each signal; two instances of capwatch may tell the same requests in flight, which count once."""
 DAY_S: Final = 86400
 DEFAULT_WINDOW_S: Final = 300
 MOST_WINDOW_S: Final = 3600
@@ -51,7 +53,7 @@ class Scaling:
 def describe(parser: argparse.ArgumentParser) -> None:
     """Options that autoscalers share."""
     parser.add_argument(
-        "--signal", metavar="NAME", default="work", help=f"{' or '.join(SIGNALS)} (work: replica-seconds per second)"
+        "--signal", metavar="NAME", default="work", help=f"{' or '.join(SERIES)} (work: replica-seconds per second)"
     )
     parser.add_argument("--target", metavar="N", help="of the signal for each replica (from the pool's settings)")
     parser.add_argument("--workload", metavar="NAME", help="the Deployment of the replicas (the pool's name)")
@@ -64,16 +66,15 @@ def scaling(seen: Observed, arguments: argparse.Namespace) -> Scaling:
     Raises:
         UsageError: there is no such signal, or nothing tells its target.
     """
-    if arguments.signal not in SIGNALS:
-        raise UsageError(f"--signal: no signal {arguments.signal!r}; one of {', '.join(SIGNALS)}")
+    if arguments.signal not in SERIES:
+        raise UsageError(f"--signal: no signal {arguments.signal!r}; one of {', '.join(SERIES)}")
     share = float(seen.setting("target_utilisation"))
     given = None if arguments.target is None else one_value("--target", POSITIVE, arguments.target)
-    pool = f"pool={quoted(seen.pool)}"
     if arguments.signal == "work":
-        query = f"sum(pool:capwatch_cost_replica_seconds:rate5m{{{pool}}})"
+        query = f"sum({selector(SERIES['work'], pool=seen.pool)})"
         target, why = share, seen.origin("target_utilisation")
     else:
-        query = f"sum(max by (engine, phase) (capwatch_inflight_measured{{{pool}}}))"
+        query = f"sum(max by (phase) ({selector(SERIES['inflight'], pool=seen.pool)}))"
         target, why = _inflight(seen, share, given)
     if given is not None:
         target, why = given, "--target"
@@ -157,7 +158,14 @@ def head(seen: Observed, what: str) -> Iterator[str]:
 
 
 def workload(seen: Observed, arguments: argparse.Namespace) -> Iterator[str]:
-    """Metadata and target of a manifest."""
+    """Metadata and target of a manifest.
+
+    Raises:
+        UsageError: no letter or digit of the pool's name can be in a name of Kubernetes, and no workload is given.
+    """
+    called = arguments.workload or named(seen.pool)
+    if not called:
+        raise UsageError(f"--workload: nothing of {seen.pool!r} can be a name in Kubernetes; give --workload NAME")
     yield "metadata:"
     yield f"  name: {named('capwatch', seen.pool)}"
     if arguments.namespace is not None:
@@ -165,7 +173,7 @@ def workload(seen: Observed, arguments: argparse.Namespace) -> Iterator[str]:
     yield "spec:"
     yield "  scaleTargetRef:"
     yield from ("    apiVersion: apps/v1", "    kind: Deployment")
-    name = f"    name: {text(arguments.workload or named(seen.pool))}"
+    name = f"    name: {text(called)}"
     yield name if arguments.workload else name.ljust(43) + f" # {MARK}: the workload's name; give --workload"
 
 

@@ -49,8 +49,10 @@ def _lines(seen: Observed, arguments: argparse.Namespace, found: scaling.Scaling
     yield "# The metric comes from prometheus-adapter; among the values of its chart:"
     yield "#   rules:"
     yield "#     external:"
-    series = "pool:capwatch_cost_replica_seconds:rate5m" if arguments.signal == "work" else "capwatch_inflight_measured"
+    series = scaling.SERIES[arguments.signal]
+    asked = f"{series}{{<<.LabelMatchers>>}}"
+    asked = asked if arguments.signal == "work" else f"max by (phase) ({asked})"
     yield f"#       - seriesQuery: '{series}'"
     yield "#         resources: {namespaced: false}"
     yield f"#         name: {{as: {metric}}}"
-    yield f"#         metricsQuery: 'sum({series}{{<<.LabelMatchers>>}})'"
+    yield f"#         metricsQuery: 'sum({asked})'"
