@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from capwatch.errors import CapwatchError
 from capwatch.observed.columns import any_of
-from capwatch.observed.prometheus import Server
+from capwatch.observed.prometheus import Server, SilentError
 
 CHUNK: Final = 50
 """Names asked for at once: a query of some kilobytes."""
@@ -56,7 +56,8 @@ class Seen:
         """Labels and value of each series of an instant query; NaN is none.
 
         Raises:
-            CapwatchError: the server refuses it.
+            SilentError: the server does not answer.
+            CapwatchError: it refuses the query.
         """
         if query not in self._asked:
             found = self._server.at(query, self.now)
@@ -94,8 +95,11 @@ class Seen:
         return found
 
     def _told(self, path: str) -> Any:
+        """What the server says there; None where it knows no such place."""
         try:
             return self._server.told(path)
+        except SilentError:
+            raise
         except CapwatchError:
             return None
 

@@ -14,6 +14,7 @@ from capwatch.doctor.renames import aliases, of_engine, renamed
 from capwatch.doctor.seen import Seen
 from capwatch.doctor.selectors import Selector, selectors
 from capwatch.errors import CapwatchError
+from capwatch.observed.prometheus import SilentError
 from capwatch.shipped import Expression, plain
 
 ANYTHING: Final = (("=~", ".+"), ("=~", ".*"), ("=", ".+"))
@@ -78,6 +79,8 @@ class Series:
     def _panel(self, one: Expression, missing: Sequence[Selector]) -> Judged:
         try:
             return Judged(one, "data" if self.seen.ask(plain(one.text)) else "empty", missing)
+        except SilentError:
+            raise
         except CapwatchError as error:
             return Judged(one, "refused", missing, str(error))
 

@@ -52,6 +52,10 @@ class _Answer(msgspec.Struct):
     warnings: list[str] = []
 
 
+class SilentError(CapwatchError):
+    """There was no answer, or not a whole one: whatever is asked next will fare no better."""
+
+
 class TooHeavyError(CapwatchError):
     """An answer was more than the server, or the reader, could manage; half of it may not be."""
 
@@ -156,7 +160,7 @@ class Server:
                 raise TimeoutError
         except (OSError, HTTPException) as error:
             why = _why(TimeoutError() if over.is_set() else error, self._patience)
-            raise CapwatchError(f"{self.url}: {why}") from None
+            raise SilentError(f"{self.url}: {why}") from None
         finally:
             late.cancel()
             connection.close()

@@ -125,7 +125,7 @@ def test_expressions_that_are_none(server: Server, expr: str, said: str) -> None
 
 
 Said = tuple[int, str, bytes]
-"""Status, content type and content."""
+"""Status (0: no answer at all), content type and content."""
 
 
 @contextmanager
@@ -142,6 +142,8 @@ def speaking(say: Callable[[str, Mapping[str, str], str], Said], tls: ssl.SSLCon
 
         def _answer(self, query: str) -> None:
             status, kind, content = say(self.command, dict(self.headers), query)
+            if not status:
+                return  # and the line is cut
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(content)))
