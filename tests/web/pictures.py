@@ -31,7 +31,7 @@ from capwatch.cli import main
 sys.exit(main(sys.argv[1:]))
 """
 """The demo, begun at 09:33 UTC: whoever is paged at 09:40 sees this."""
-LATER_S: Final = 240.0
+LATER_S: Final = 300.0
 """After the alarm, so that the figures of five minutes have seen it, too."""
 
 
