@@ -20,6 +20,7 @@ from capwatch.meters.rollup import COLUMNS
 from capwatch.observed.columns import Columns, selector
 from capwatch.observed.prometheus import Server
 from capwatch.record import Floats, Ints, Note
+from capwatch.review import scraped
 from capwatch.review.calendar import HOUR, WEEK, IsoWeek
 from capwatch.review.fine import Fine
 from capwatch.review.rows import ALL, PLACE, Rows, rates
@@ -50,13 +51,6 @@ SUMS: Final = {
     "restarts": m.ENGINE_RESTARTS,
     "recomputed_tokens": m.RECOMPUTED_TOKENS,
     "abandoned_replica_seconds": m.ABANDONED_REPLICA_SECONDS,
-}
-ENGINES: Final = {
-    "in flight": f"sum by (pool) ({m.INFLIGHT_MEASURED.name})",
-    "in flight by λW": f'sum by (pool) ({m.INFLIGHT_LITTLES_LAW.name}{{phase=~"queue|prefill|decode"}})',
-    "replicas": f'sum by (pool) ({m.ENGINE_STATE.name}{{state!="unknown"}})',
-    "attempts": f"max by (pool) ({m.RETRY_AMPLIFICATION_RATIO.name}) and on() count({m.RETRIES.name})",
-    "starts": f"max by (pool, phase) ({m.COLD_START_SECONDS.name})",
 }
 EARLIER: Final = 13 * WEEK
 
@@ -232,7 +226,10 @@ class Asked:
         return self._shown
 
     def _beside(self) -> dict[str, dict[str, float]]:
-        found = self._engines()
+        told = {
+            what: self._range(expr, self._week.since, what, may_lack=True) for what, expr in scraped.EXPRESSIONS.items()
+        }
+        found = scraped.shown(told)
         for name, metric in GAUGES.items():
             told = self._range(f"max by (pool) ({selector(metric.name)})", self._week.since, metric.name)
             for (pool,), column in told.by("pool").items():
@@ -244,34 +241,6 @@ class Asked:
             inside = rises.at > self._week.since
             for (pool,), column in rises.by("pool").items():
                 found.setdefault(pool, {})[name] = float(np.nansum(column[inside]))
-        return found
-
-    def _engines(self) -> dict[str, dict[str, float]]:
-        """Requests in the engines, replicas and retries as means of the hours' ends, and the newest start by phase."""
-        found: dict[str, dict[str, float]] = {}
-        told = {what: self._range(expr, self._week.since, what, may_lack=True) for what, expr in ENGINES.items()}
-        columns = {what: one.by("pool") for what, one in told.items()}
-        for (pool,), counted in columns["in flight"].items():
-            law = columns["in flight by λW"].get((pool,), np.full(len(counted), np.nan))
-            both = np.isfinite(counted) & np.isfinite(law)
-            if both.any():
-                means = (float(one[both].mean()) for one in (counted, law))
-                mine = found.setdefault(pool, {"in_flight_hours": float(both.sum())})
-                mine |= zip(("in_flight_measured", "in_flight_law"), means, strict=True)
-        for (pool,), column in columns["replicas"].items():
-            heard = column[np.isfinite(column)]
-            if len(heard):
-                mean, least, most = (float(value) for value in (heard.mean(), heard.min(), heard.max()))
-                found.setdefault(pool, {}).update(
-                    replicas_heard=mean, replicas_fewest=least, replicas_most=most, hours_heard=float(len(heard))
-                )
-        for (pool,), column in columns["attempts"].items():
-            if np.isfinite(column).any():
-                found.setdefault(pool, {})["retry_amplification_ratio"] = float(np.nanmean(column))
-        for (pool, phase), column in told["starts"].by("pool", "phase").items():
-            known = column[np.isfinite(column)]
-            if len(known):
-                found.setdefault(pool, {})[f"start_{phase}_s"] = float(known[-1])
         return found
 
     def settings(self, at: float) -> Mapping[str, Any]:  # noqa: ARG002 - as they are shown

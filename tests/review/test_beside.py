@@ -98,6 +98,8 @@ def test_in_flight(made: tuple[Planted, dict[str, Any]], source: str) -> None:
     truth, shown = of(made, source)
     assert shown["in_flight_law"] == pytest.approx(truth["in_engine_s"] / HOURS / HOUR, rel=0.01)
     assert shown["in_flight_measured"] == pytest.approx(truth["in_flight_s"] / HOURS / HOUR, rel=0.01)
+    (finding,) = (one for one in made[1][source]["findings"] if "follow from the log" in one["title"])
+    assert finding["numbers"]["residual"] == pytest.approx(truth["in_flight_s"] / truth["in_engine_s"] - 1, rel=0.02)
 
 
 @pytest.mark.parametrize("source", SOURCES)

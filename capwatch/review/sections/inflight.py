@@ -9,17 +9,21 @@ import numpy as np
 
 from capwatch.capacity import little, queueing
 from capwatch.review.facts import Facts
-from capwatch.review.section import Missing, Section, Table
+from capwatch.review.section import Finding, Missing, Section, Table
 from capwatch.review.stretch import PHASES, Stretch
 from capwatch.review.text import exact, number, seconds, signed
 from capwatch.review.week import Week
 
 ORDER: Final = 70
+APART: Final = 0.25
+"""Residual of Little's law from which it is told of."""
+FEWEST: Final = 2.0
+"""Requests in flight below which gauges of engines say little."""
 
 
 def SECTION(week: Week, facts: Mapping[str, Facts]) -> Section:
     """Means of the stretch since the last change."""
-    rows, counted, lines, missing, numbers = [], [], [], [], {}
+    rows, counted, lines, findings, missing, numbers = [], [], [], [], [], {}
     for name, one in facts.items():
         shown = one.one.shown
         measured, law = shown.get("in_flight_measured"), shown.get("in_flight_law")
@@ -32,8 +36,9 @@ def SECTION(week: Week, facts: Mapping[str, Facts]) -> Section:
                 )
             )
         else:
-            off = little.residual(measured, law, 1.0)
-            counted.append([name, exact(shown["in_flight_hours"]), number(law), number(measured), signed(off or 0.0)])
+            off = little.residual(measured, law, 1.0) or 0.0
+            counted.append([name, exact(shown["in_flight_hours"]), number(law), number(measured), signed(off)])
+            findings += _unseen(name, law, measured, off)
         now = one.after
         told = None if now is None else now.in_flight
         if now is None or told is None:
@@ -67,7 +72,23 @@ def SECTION(week: Week, facts: Mapping[str, Facts]) -> Section:
     if counted:
         columns = ["pool", "hours in which engines tell it", "λW of queue, prefill and decode", "counted", "residual"]
         tables.append(Table("Requests in the engines: by Little's law, and as they count them", columns, counted))
-    return Section("In flight", lines, tables, (), (), missing, numbers)
+    return Section("In flight", lines, tables, (), findings, missing, numbers)
+
+
+def _unseen(name: str, law: float, measured: float, off: float) -> list[Finding]:
+    """Work in the engines that the log does not tell of, as far as it is no undercount of engines with little to do."""
+    if measured < FEWEST or off < APART:
+        return []
+    return [
+        Finding(
+            f"{name}: engines count {number(measured)} requests, {number(law)} follow from the log ({signed(off)})",
+            "warning",
+            ["the residual of Little's law over the hours in which engines tell it; what follows from the log is λW"],
+            ["look for traffic that passes the gateway by, lost ends of requests, and phases that the log leaves out"],
+            {"measured": measured, "law": law, "residual": off},
+            name,
+        )
+    ]
 
 
 def blocking(one: Facts, now: Stretch) -> dict[str, Any] | None:
