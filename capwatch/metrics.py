@@ -322,9 +322,9 @@ HEADROOM_REPLICAS = _capacity(_GAUGE, "capwatch_headroom_replicas", "pool failur
 HPA_DESIRED_REPLICAS = _capacity(_GAUGE, "capwatch_hpa_desired_replicas", "pool",
     "Replicas that the HPA formula asks for, from requests in flight and inflight_target; nothing is scaled by it")
 KV_DEMAND_TOKENS = _capacity(_GAUGE, "capwatch_kv_demand_tokens", "pool",
-    "KV cache that running requests need: their number times mean prompt and output of those that finished; what waits"
-    " holds none. Too low where long requests also run long: what engines tell is the"
-    " measure. Running as engines tell it, else residence in prefill and decode, else all in flight, which is more")
+    "KV cache that running requests need at most: their number times mean prompt and output of one that runs, by"
+    " residence; what waits holds none. Running as engines tell it, else residence in prefill and decode, else all in"
+    " flight, which is more")
 KV_DEMAND_RATIO = _capacity(_GAUGE, "capwatch_kv_demand_ratio", "pool",
     "KV cache that running requests need / what the pool's replicas hold")
 ARRIVAL_CV2 = _capacity(_GAUGE, "capwatch_arrival_cv2", "pool",

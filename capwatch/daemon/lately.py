@@ -18,10 +18,11 @@ import numpy as np
 
 from capwatch import metrics as m
 from capwatch.capacity import kv
-from capwatch.daemon.slots import SPAN, Grouped, Open, by_pool, ratio, still_open
+from capwatch.daemon.slots import SPAN, Grouped, Open, by_pool, by_tenant_and_route, ratio, still_open
 from capwatch.errors import StateError
 from capwatch.keep.codec import DamagedError
 from capwatch.keep.past import DAY, Past
+from capwatch.keep.slot import Slot
 from capwatch.ledger import OTHER, POOL, Totals
 from capwatch.ledger.names import RESERVED
 from capwatch.load import flight
@@ -89,7 +90,7 @@ class Lately:
         for slot in now.rollups.slots():
             length = min(SPAN, now.clock - slot.at)
             if length >= LEAST_S:
-                slots[slot.at] = _points(by_pool([slot]), length)
+                slots[slot.at] = _points(slot, length)
         for second, keys, values in now.seconds:
             for key, row in zip(keys.tolist(), values, strict=True):
                 pool = now.pools.get(key, RESERVED[OTHER])
@@ -135,7 +136,7 @@ class Lately:
         opened = {one.slot * SPAN for one in now.rollups.closed}
         for slot in past.rollups(newest + SPAN, now.clock, SPAN):
             if slot.at not in opened:
-                self._slots[slot.at] = _points(by_pool([slot]), SPAN)
+                self._slots[slot.at] = _points(slot, SPAN)
         end = min((second for second, _, _ in now.seconds), default=int(now.clock))
         whole = end // MINUTE * MINUTE
         since = max(self._read, begin)
@@ -163,24 +164,33 @@ def _by_minute(past: Past, pools: Iterable[str], since: int, until: int) -> dict
     return found
 
 
-def _points(one: Grouped, seconds: float) -> Points:
+def _points(slot: Slot, seconds: float) -> Points:
     """`_COLUMNS` by pool of the requests that finished in so many seconds."""
+    one, held = by_pool([slot]), _kv_tokens(by_tenant_and_route([slot]), seconds)
     in_flight = one.in_flight(seconds)
     columns = [
         *in_flight.T,
         one.goodput(),
         *(one.quantile("ttft_s", q) for q in (0.5, 0.95)),
-        _kv_tokens(in_flight, ratio(one.tokens(), one.charged())),
+        np.array([held.get(name[0], math.nan) for name in one.names]),
         *(sums / seconds for sums in (one.requests(), one.charged(), one.cost())),
     ]
     return {name[0]: row for name, row in zip(one.names, np.column_stack(columns), strict=True)}
 
 
-def _kv_tokens(in_flight: Floats, tokens: Floats) -> Floats:
-    """What running sequences hold, as `capwatch.load.memory` has it: prefill and decode, else the engine."""
+def _kv_tokens(groups: Grouped, seconds: float) -> dict[str, float]:
+    """What running sequences hold at most, by pool: in prefill and decode, else in the engine, times tokens of each.
+
+    By tenant and route, for long requests run longer; `capwatch.load.memory` has it by request.
+    """
+    in_flight = groups.in_flight(seconds)
     running = in_flight[:, _RUNNING].sum(axis=1)
-    held: Floats = np.where(running > 0, running, in_flight[:, flight.IN_ENGINE].sum(axis=1)) * tokens
-    return held
+    running = np.where(running > 0, running, in_flight[:, flight.IN_ENGINE].sum(axis=1))
+    found: dict[str, float] = {}
+    for name, held in zip(groups.names, (running * ratio(groups.tokens(), groups.charged())).tolist(), strict=True):
+        if not math.isnan(held):
+            found[name[0]] = found.get(name[0], 0.0) + held
+    return found
 
 
 def kv_trend(demand: Floats, room: float | None) -> tuple[float | None, float | None]:

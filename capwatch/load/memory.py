@@ -7,11 +7,8 @@ from capwatch.load.pools import Load
 
 
 def demand(load: Load) -> float | None:
-    """Tokens that running sequences hold (F50): their number times mean prompt and output of those that finished.
-
-    Too low where long requests also run long: more of those are running than finish.
-    """
-    return None if load.running is None or load.tokens is None else demand_tokens(load.running, load.tokens)
+    """Tokens that running sequences hold at most (F50): their number times mean prompt and output of one that runs."""
+    return None if load.running is None or load.live_tokens is None else demand_tokens(load.running, load.live_tokens)
 
 
 def demand_ratio(load: Load) -> float | None:

@@ -106,6 +106,15 @@ class Load:
         return (self.work["prompt_tokens"] + self.work["output_tokens"]) / charged if charged else None
 
     @property
+    def live_tokens(self) -> float | None:
+        """Mean tokens of a running sequence, prompt + output: who runs longer is running more often.
+
+        Of all requests alike where none tells how long it ran.
+        """
+        held = self.work["held_s"]
+        return self.work["held_token_s"] / held if held else self.tokens
+
+    @property
     def running(self) -> float | None:
         """Sequences that hold KV memory: as the engines tell it, else λW of prefill and decode, else of all phases."""
         told = self.told("running")

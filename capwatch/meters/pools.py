@@ -37,6 +37,7 @@ class Pools:
         batch, cost = seen.batch, seen.cost.total[rows]
         pools = seen.pool[rows]
         served, waited = (batch["prefill_s"] + batch["decode_s"])[rows], batch["queue_s"][rows]
+        tokens = (batch["prompt_tokens"] + batch["output_tokens"])[rows]
         columns: dict[str, Floats | Bools] = {
             "requests": np.ones(len(rows)),
             "resent": seen.again[rows],
@@ -48,6 +49,8 @@ class Pools:
             "output_tokens": batch["output_tokens"][rows],
             "served": ~np.isnan(served),
             "served_s": served,
+            "held_s": np.where(np.isnan(tokens), np.nan, served),
+            "held_token_s": tokens * served,
             "waited": ~np.isnan(waited),
             "late": waited > self._budgets(seen, into)[rows],
         }

@@ -147,8 +147,7 @@ class Facts:
         tokens, replicas = self.pool.kv_pool_tokens, self.one.replicas
         if some is None or tokens is None or replicas is None or some.inside is None:
             return None
-        prompt, _, output = some.lengths
-        live = prompt + output
+        live = some.live_tokens
         return Memory(
             live,
             kv.demand_tokens(some.inside / replicas, live) / tokens,

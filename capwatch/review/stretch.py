@@ -125,6 +125,17 @@ class Stretch:
         return (sum(phases[name] for name in RUNNING) or None) if phases is not None else None
 
     @property
+    def live_tokens(self) -> float:
+        """Mean tokens of a running sequence, prompt + output: rows whose requests run longer are running more often."""
+        prompt, _, output = self.tokens_by_row()
+        columns = [PLACE[name] for name in RUNNING]
+        told, ran = self.hours.charged_by_row, self.hours.values[:, columns].sum(axis=1)
+        known = told > 0
+        if not ran[known].sum():
+            return float((prompt + output).sum()) / self.hours.charged
+        return float(np.average((prompt + output)[known] / told[known], weights=ran[known]))
+
+    @property
     def goodput(self) -> float | None:
         """Good requests over those that could be judged; None where none could."""
         good = self.hours.sum("goodput_good")

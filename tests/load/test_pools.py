@@ -162,6 +162,25 @@ def test_memory_is_what_running_sequences_need() -> None:
     assert spine.value("backlog_tokens", pool="chat") == pytest.approx(3.75 * 2800, rel=1e-3)
 
 
+def test_long_requests_are_running_more_often_than_they_finish() -> None:
+    """Every second one request of 1,000 tokens for 1 s and one of 10,000 for 9 s: at any time 1 × 1,000 + 9 × 10,000."""
+    spine = Spine(pool(replicas=1))
+    kinds = ((0.1, 0.9, 960, 40), (1.0, 8.0, 9600, 400))
+    spine.feed(
+        *(
+            request(
+                started_at=START + second - prefill - decode,
+                finished_at=START + second,
+                **{"duration_s": prefill + decode, "prefill_s": prefill, "decode_s": decode},
+                **{"prompt_tokens": prompt, "output_tokens": output},
+            )
+            for second in range(1200)
+            for prefill, decode, prompt, output in kinds
+        )
+    )
+    assert spine.value("kv_demand_tokens", pool="chat") == pytest.approx(91_000, rel=0.005)
+
+
 def test_observed_replicas_are_the_engines_that_are_heard_of() -> None:
     """An engine that nobody hears of is no replica; the others' loads are 1, 2 and 3."""
     spine = Spine(pool(replicas="observed"))

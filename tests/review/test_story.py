@@ -76,6 +76,23 @@ def test_memory_has_two_readings(document: Document) -> None:
     assert memory["after"]["running"] == pytest.approx(0.635, abs=0.002)
 
 
+def test_long_requests_are_running_more_often_than_they_finish() -> None:
+    """Every second one of 1,000 tokens for 1 s and one of 10,000 for 9 s: on each of 12 replicas 91,000 / 12 tokens."""
+
+    def hour(begin: float) -> list[dict[str, Any]]:
+        short, long = rows(960, 0.0, 0.5, 0.5)(begin), rows(9900, 0.0, 1.0, 8.0)(begin)
+        both = [
+            *({**row, "output_tokens": 40} for row in short[::RATE]),
+            *({**row, "tenant": "long"} for row in long[::RATE]),
+        ]
+        return sorted(both, key=lambda row: row["finished_at"])
+
+    kind = made.kind(made.CONFIG, hour)
+    past = made.Made(lambda at: kind, made.WEEK.since - WEEK, made.WEEK.until, [])
+    memory = as_plain(past.review())["pools"]["chat-70b"]["kv"]
+    assert memory["after"]["running"] == pytest.approx(91_000 / 12 / made.POOL.kv_pool_tokens, rel=0.01)
+
+
 def test_the_finding_names_cause_and_remedies_in_order(document: Document) -> None:
     """First the prompt back to 1,500 tokens (67 %), then admission and overflow, then three replicas (69 %)."""
     first = as_plain(document)["findings"][0]
