@@ -171,8 +171,8 @@ def test_long_requests_are_running_more_often_than_they_finish() -> None:
             request(
                 started_at=START + second - prefill - decode,
                 finished_at=START + second,
-                **{"duration_s": prefill + decode, "prefill_s": prefill, "decode_s": decode},
-                **{"prompt_tokens": prompt, "output_tokens": output},
+                duration_s=prefill + decode, prefill_s=prefill, decode_s=decode,
+                prompt_tokens=prompt, output_tokens=output,
             )
             for second in range(1200)
             for prefill, decode, prompt, output in kinds
