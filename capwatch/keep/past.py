@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 import msgspec
@@ -104,11 +105,10 @@ class Past:
 
         A second without an event is absent.
         """
-        rows = self._rows(
-            f"SELECT at, {', '.join(SECONDS.columns)} FROM second WHERE at >= ? AND at < ? AND pool = ? ORDER BY at",  # noqa: S608
-            *(since, until, pool),
-        )
-        found = np.array(rows, np.float64).reshape(len(rows), 1 + len(SECONDS.columns))
+        query = f"SELECT at, {', '.join(SECONDS.columns)} FROM second WHERE at >= ? AND at < ? AND pool = ? ORDER BY at"  # noqa: S608
+        with judged():
+            rows = self._db.execute(query, (since, until, pool))
+            found = np.fromiter(chain.from_iterable(rows), np.float64).reshape(-1, 1 + len(SECONDS.columns))
         return found[:, 0].astype(np.int64), found[:, 1:]
 
     def rollups(self, since: float, until: float, span: int) -> Iterator[Slot]:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -14,9 +15,8 @@ import numpy as np
 from capwatch.config.schema import Config, Drift, Pool
 from capwatch.keep.past import HOUR, Past
 from capwatch.ledger import POOL
-from capwatch.meters.rollup import PARTS
 from capwatch.observed import Given
-from capwatch.record import Floats
+from capwatch.record import Floats, Ints
 from capwatch.review import beside, logs, ticks
 from capwatch.review.asked import Asked
 from capwatch.review.calendar import WEEK, IsoWeek
@@ -27,7 +27,6 @@ from capwatch.review.week import Demand, PoolWeek, Seconds, Week
 
 DEMAND_S: Final = 13 * WEEK
 """Hours are kept for 13 weeks."""
-_PLACE: Final = [axis.name for axis in PARTS].index(POOL.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +79,12 @@ def gathered(past: Told, week: IsoWeek, config: Config | None, source: str) -> W
     """The week as a history tells it; a configuration that is given comes before the settings in the history."""
     this = Hours.of(past.hours(week.since, week.until))
     last = Hours.of(past.hours(week.since - WEEK, week.since))
-    demand = _demand(past, week)
+    demand = _demand(past, week, last, this)
     told = _pools(past, week, config)
     drift = config.drift if config is not None else Drift()
     begin, end = (int(this.at.min()), int(this.at.max()) + HOUR) if len(this) else (week.since, week.since)
-    begin, end = _whole(past, this, begin, end)
+    seconds = {name: past.seconds(name, begin, end) for name in (this.names(POOL.name) if len(this) else ())}
+    begin, end = _whole([at for at, _ in seconds.values() if len(at)], this, begin, end)
     this = this.between(begin, end)
     fine = past.fine(week.since, week.until)
     shown, by_length = beside.shown(past, this, begin, end), beside.by_length(past, begin, end)
@@ -96,7 +96,7 @@ def gathered(past: Told, week: IsoWeek, config: Config | None, source: str) -> W
             name in told,
             this.where(POOL.name, name),
             last.where(POOL.name, name),
-            (told_seconds := _seconds(past, name, begin, end)),
+            (told_seconds := _dense(*seconds[name], begin, end) if name in seconds else None),
             demand[name],
             shown=shown.get(name, {}),
             by_length=by_length.get(name, ()),
@@ -114,10 +114,11 @@ def _started(one: PoolWeek) -> PoolWeek:
     return replace(one, pool=replace(one.pool, cold_start=beside.ready_s(one.shown)))
 
 
-def _whole(past: Told, this: Hours, begin: int, end: int) -> tuple[int, int]:
-    """Without a first and a last hour of which the source tells a part only: such a silence chance would not make."""
-    at = [past.seconds(pool, begin, end)[0] for pool in (this.names(POOL.name) if len(this) else ())]
-    at = [one for one in at if len(one)]
+def _whole(at: Sequence[Ints], this: Hours, begin: int, end: int) -> tuple[int, int]:
+    """Without a first and a last hour of which the source tells a part only: such a silence chance would not make.
+
+    ``at`` has the seconds of each pool that has any.
+    """
     if not at or end - begin < 3 * HOUR:
         return begin, end
     first, last = min(int(one[0]) for one in at), max(int(one[-1]) for one in at)
@@ -139,22 +140,25 @@ def _watched(past: Told, one: PoolWeek, drift: Drift, begin: int, end: int) -> P
     return replace(one, events=events, unjudged=why, service_cv2=ticks.service_cv2(told, begin, end))
 
 
-def _demand(past: Told, week: IsoWeek) -> Mapping[str, Demand]:
-    """Requests and cost of each pool by the hour, of all weeks that are kept."""
-    found: dict[str, list[tuple[int, float, float]]] = defaultdict(list)
-    for slot in past.hours(week.until - DEMAND_S, week.until):
-        hours = Hours.of([slot], sketches=False)
-        sums: dict[str, Floats] = defaultdict(lambda: np.zeros(2))
-        for name, requests, cost in zip(slot.names, hours.requests_by_row, hours.cost_by_row, strict=True):
-            sums[name[_PLACE]] += (requests, cost)
-        for pool, (requests, cost) in sums.items():
-            found[pool].append((slot.at, float(requests), float(cost)))
-    columns = {pool: np.array(rows, np.float64).T for pool, rows in found.items()}
-    return {pool: Demand(at.astype(np.int64), requests, cost) for pool, (at, requests, cost) in columns.items()}
+def _demand(past: Told, week: IsoWeek, *read: Hours) -> Mapping[str, Demand]:
+    """Requests and cost of each pool by the hour, of all weeks that are kept; the last two have been read."""
+    older = range(week.until - DEMAND_S, week.since - WEEK, WEEK)
+    found: dict[str, list[tuple[Ints, Floats, Floats]]] = defaultdict(list)
+    for hours in chain((Hours.of(past.hours(at, at + WEEK), sketches=False) for at in older), read):
+        pools = hours.labels[POOL.name]
+        for code in np.unique(pools.codes).tolist():
+            mine = pools.codes == code
+            at, of = np.unique(hours.at[mine], return_inverse=True)
+            requests: Floats = np.bincount(of, hours.requests_by_row[mine]).astype(np.float64)
+            cost: Floats = np.bincount(of, hours.cost_by_row[mine]).astype(np.float64)
+            found[str(pools.names[code])].append((at, requests, cost))
+    return {pool: Demand(*map(np.concatenate, zip(*parts, strict=True))) for pool, parts in found.items()}
 
 
-def _seconds(past: Told, pool: str, begin: int, end: int) -> Seconds | None:
-    at, counts = past.seconds(pool, begin, end)
+def _dense(at: Ints, counts: Floats, begin: int, end: int) -> Seconds | None:
+    """Seconds of a stretch without gaps."""
+    inside = slice(*np.searchsorted(at, (begin, end)).tolist())
+    at, counts = at[inside], counts[inside]
     if not len(at):
         return None
     first = int(at[0]) // HOUR * HOUR

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -18,7 +19,7 @@ _OUTCOMES: Final = [PLACE[name] for name in OUTCOME_COLUMNS]
 _WHOLE: Final = ("prompt_tokens", "output_tokens")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Hours:
     """Rows of one hour and one tenant, route, model, pool and class each.
 
@@ -100,7 +101,7 @@ class Hours:
     @property
     def requests(self) -> float:
         """Requests of all rows."""
-        return float(self.values[:, _OUTCOMES].sum())
+        return float(self.requests_by_row.sum())
 
     @property
     def hits(self) -> float:
@@ -111,7 +112,7 @@ class Hours:
         """How many requests tell a measure of `MEASURES`."""
         return float(self.count[self.measure == MEASURES.index(measure)].sum())
 
-    @property
+    @cached_property
     def charged_by_row(self) -> Floats:
         """Requests of each row that tell tokens and were no cache hits: those that cost something.
 
@@ -120,7 +121,7 @@ class Hours:
         told = np.maximum(*(self.told_by_row(name) for name in _WHOLE))
         return np.minimum(told, self.requests_by_row - self.values[:, PLACE["goodput_cache_hit"]])
 
-    @property
+    @cached_property
     def charged(self) -> float:
         """Of all rows."""
         return float(self.charged_by_row.sum())
@@ -174,7 +175,7 @@ class Hours:
         cost: Floats = self.values[:, [PLACE["cost_prefill"], PLACE["cost_decode"]]].sum(axis=1)
         return cost
 
-    @property
+    @cached_property
     def requests_by_row(self) -> Floats:
         """Requests of each row."""
         requests: Floats = self.values[:, _OUTCOMES].sum(axis=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -25,7 +26,7 @@ IN_ENGINE: Final = ("queue", "prefill", "decode")
 RUNNING: Final = ("prefill", "decode")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stretch:
     """Hours of one pool from ``since`` to before ``until`` (s, epoch), with a cost per request above 0."""
 
@@ -51,6 +52,7 @@ class Stretch:
         """Requests/s that tell tokens."""
         return self.hours.charged / self.seconds
 
+    @cached_property
     def tokens_by_row(self) -> tuple[Floats, Floats, Floats]:
         """(prompt, cached, output) tokens of the charged requests in each row."""
         values, pool = self.hours.values, self.pool
@@ -61,10 +63,10 @@ class Stretch:
             output = values[:, PLACE["cost_decode"]] * pool.decode_tokens_per_second
         return computed + cached, cached, output
 
-    @property
+    @cached_property
     def lengths(self) -> tuple[float, float, float]:
         """Mean prompt, cached and output tokens of a request."""
-        prompt, cached, output = (float(one.sum()) / self.hours.charged for one in self.tokens_by_row())
+        prompt, cached, output = (float(one.sum()) / self.hours.charged for one in self.tokens_by_row)
         return prompt, cached, output
 
     def cost_of(self, prompt: float, cached: float, output: float) -> float:
@@ -83,7 +85,7 @@ class Stretch:
         hours, of = np.unique(self.hours.at, return_inverse=True)
         if len(hours) < 3:
             return None
-        prompt, cached, output = self.tokens_by_row()
+        prompt, cached, output = self.tokens_by_row
         rates = self.pool.prefill_tokens_per_second, self.pool.decode_tokens_per_second
         spent = np.bincount(of, work.cost(prompt, output, *rates, cached))
         n = np.bincount(of, self.hours.charged_by_row)
@@ -153,7 +155,7 @@ class Stretch:
             np.divide(
                 np.bincount(of[kept], tokens[kept], len(names)), charged, out=np.zeros(len(names)), where=charged > 0
             )
-            for tokens in self.tokens_by_row()
+            for tokens in self.tokens_by_row
         ]
         return Cells(charged / max(charged.sum(), 1e-12), *means)
 

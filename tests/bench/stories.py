@@ -62,10 +62,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a command took."""
+    """What a command took: wall time, peak memory, processor time of all its threads."""
 
     seconds: float
     mib: float
+    cpu: float
 
     def __str__(self) -> str:
         return f"{self.seconds:.0f} s, {self.mib:.0f} MiB"
@@ -79,7 +80,7 @@ def ran(*words: str | Path) -> Cost:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         sys.exit(f"exit code {process.returncode} of {' '.join(map(str, words))}")
-    return Cost(time.monotonic() - begun, usage.ru_maxrss / 1024)
+    return Cost(time.monotonic() - begun, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime)
 
 
 def review(folder: Path, week: IsoWeek, *source: str | Path) -> tuple[dict[str, Any], Cost]:

@@ -18,12 +18,15 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 KINDS = ("depth", "cliff", "tenant")
-TENANTS = 4
+SPARSE = 0.1
+"""Part of the traffic that is there where little is asked for."""
+PEAK_H = 15
+"""Hour of the day with most traffic."""
 REPLICAS = 12
 DAY = 86_400
 LINE = (
     '{"request_id":"r-%d","started_at":%.3f,"finished_at":%.3f,"duration_s":%.3f,"ttft_s":%.3f,"stream":true,'
-    '"tenant":"%s","route":"/v1/chat","model":"%s","prompt_tokens":%d,"cached_tokens":%d,"output_tokens":%d,'
+    '"tenant":"%s","route":"%s","model":"%s","prompt_tokens":%d,"cached_tokens":%d,"output_tokens":%d,'
     '"outcome":"ok","status":200}\n'
 )
 NOTES = {"depth": "retrieval depth 4 to 8", "cliff": "request id moved to the front of the prompt", "tenant": ""}
@@ -47,7 +50,8 @@ class Story:
     """One story.
 
     `rate` is that of the old tenants; `extra` of the new one. Rates of a replica are such that the pool is two thirds
-    busy before the change, whatever the rate.
+    busy before the change, whatever the rate. `swing` is how far the rate goes up and down over a day, as a share of
+    it; before `full` (s, epoch) there is a tenth of it.
     """
 
     kind: str
@@ -60,6 +64,15 @@ class Story:
     prefill: float
     decode: float
     change: float
+    tenants: int = 4
+    routes: int = 1
+    swing: float = 0.0
+    full: float = -np.inf
+
+    def share(self, at: Floats) -> Floats:
+        """Part of the rate that there is at some times."""
+        wave = 1 + self.swing * np.cos(2 * np.pi * (at / DAY - PEAK_H / 24))
+        return np.where(at < self.full, SPARSE * wave, wave)
 
     @property
     def truth(self) -> dict[str, Any]:
@@ -114,7 +127,7 @@ def story(kind: str, seed: int, rate: float, change: float) -> Story:
 def write(path: Path, stories: list[Story], begin: float, end: float) -> int:
     """The log of several pools in the order of the requests' ends, day by day; how many lines it has."""
     draws = [np.random.default_rng((one.seed, 17)) for one in stories]
-    number, waiting = 0, np.empty((7, 0))
+    number, waiting = 0, np.empty((8, 0))
     with path.open("w", encoding="ascii") as file:
         for since in np.arange(begin, end, DAY).tolist():
             until = min(since + DAY, end)
@@ -135,16 +148,17 @@ def _texts(stories: list[Story], done: Floats, first: int) -> Iterator[tuple[Any
     """What goes into each line."""
     at, ended = done[:2]
     times = (at, ended, ended - at, 0.2 * (ended - at))
-    *tokens, tenant, story = (column.astype(int).tolist() for column in done[2:])
-    tenants = [*(f"team-{number}" for number in range(TENANTS)), "newcomer"]
+    *tokens, tenant, route, story = (column.astype(int).tolist() for column in done[2:])
+    tenants = [*(f"team-{number}" for number in range(max(one.tenants for one in stories))), "newcomer"]
+    routes = ["/v1/chat", *(f"/v1/chat/{number}" for number in range(1, max(one.routes for one in stories)))]
     models = [one.kind for one in stories]
-    texts = (map(tenants.__getitem__, tenant), map(models.__getitem__, story))
+    texts = (map(names.__getitem__, of) for names, of in ((tenants, tenant), (routes, route), (models, story)))
     numbers = range(first, first + len(at))
     return zip(numbers, *(column.tolist() for column in times), *texts, *tokens, strict=True)
 
 
 def _day(one: Story, draw: np.random.Generator, place: int, begin: float, end: float) -> Floats:
-    """float64[7, n]: begin, end, tokens of prompt, cache and answer, tenant and place of the story."""
+    """float64[8, n]: begin, end, tokens of prompt, cache and answer, tenant, route and place of the story."""
     parts = [_columns(one, draw, one.rate, begin, end, new=False)]
     if one.kind == "tenant":
         parts.append(_columns(one, draw, one.extra, max(begin, one.change), end, new=True))
@@ -153,8 +167,12 @@ def _day(one: Story, draw: np.random.Generator, place: int, begin: float, end: f
 
 
 def _columns(one: Story, draw: np.random.Generator, rate: float, begin: float, end: float, *, new: bool) -> Floats:
-    n = int(draw.poisson(rate * max(0.0, end - begin)))
+    top = 1 + one.swing
+    n = int(draw.poisson(rate * top * max(0.0, end - begin)))
     at = draw.uniform(min(begin, end), end, n)
+    if one.swing or begin < one.full:
+        at = at[draw.uniform(0, top, n) < one.share(at)]
+        n = len(at)
     late = at >= one.change
     mixes = (one.newcomer, one.newcomer) if new else (one.before, one.before if one.kind == "tenant" else one.after)
     prompt, hits, output = (
@@ -162,8 +180,9 @@ def _columns(one: Story, draw: np.random.Generator, rate: float, begin: float, e
     )
     spread = draw.uniform(0.8, 1.2, (2, n))
     prompt, output = np.rint(prompt * spread[0]), np.maximum(2.0, np.rint(output * spread[1]))
-    tenant = np.full(n, float(TENANTS)) if new else draw.integers(0, TENANTS, n).astype(np.float64)
-    return np.stack([at, at + 0.5 + output * 0.03, prompt, np.rint(prompt * hits), output, tenant])
+    tenant = np.full(n, -1.0) if new else draw.integers(0, one.tenants, n).astype(np.float64)
+    route = draw.integers(0, one.routes, n).astype(np.float64) if one.routes > 1 else np.zeros(n)
+    return np.stack([at, at + 0.5 + output * 0.03, prompt, np.rint(prompt * hits), output, tenant, route])
 
 
 def config(path: Path, log: Path, stories: list[Story]) -> None:
