@@ -129,7 +129,7 @@ class Stretch:
     @property
     def live_tokens(self) -> float:
         """Mean tokens of a running sequence, prompt + output: rows whose requests run longer are running more often."""
-        prompt, _, output = self.tokens_by_row()
+        prompt, _, output = self.tokens_by_row
         columns = [PLACE[name] for name in RUNNING]
         told, ran = self.hours.charged_by_row, self.hours.values[:, columns].sum(axis=1)
         known = told > 0
