@@ -226,10 +226,10 @@ class Asked:
         return self._shown
 
     def _beside(self) -> dict[str, dict[str, float]]:
-        told = {
+        engines = {
             what: self._range(expr, self._week.since, what, may_lack=True) for what, expr in scraped.EXPRESSIONS.items()
         }
-        found = scraped.shown(told)
+        found = scraped.shown(engines)
         for name, metric in GAUGES.items():
             told = self._range(f"max by (pool) ({selector(metric.name)})", self._week.since, metric.name)
             for (pool,), column in told.by("pool").items():
