@@ -8,7 +8,7 @@ from typing import Final
 
 from capwatch import __version__, shipped
 from capwatch.doctor.finding import Finding
-from capwatch.doctor.seen import Rule, Seen
+from capwatch.doctor.seen import Rule, Seen, Target
 from capwatch.shipped import Expression
 
 WHO: Final = "last_over_time(capwatch_build_info[1d])"
@@ -49,7 +49,7 @@ def _scraped(seen: Seen) -> Iterator[Finding]:
     down = seen.ask(f"up == 0 and on (job, instance) {WHO}")
     for labels, _ in down:
         place = f"{labels.get('job', '')} at {labels.get('instance', '')}"
-        error = next((str(one.get("lastError")) for one in seen.targets if _same(one, labels)), "")
+        error = next((one.error for one in seen.targets if _same(one, labels)), "")
         yield Finding(
             "error", "target-down", f"capwatch does not answer: {place}",
             ["up is 0, and it was there within the last day", *filter(None, [error])],
@@ -58,8 +58,8 @@ def _scraped(seen: Seen) -> Iterator[Finding]:
         )  # fmt: skip
     if seen.ask("capwatch_build_info") or down:
         return
-    likely = [one for one in seen.targets if f":{PORT}" in str(one.get("scrapeUrl", ""))]
-    told = [f"{one['scrapeUrl']} is {one.get('health')}: {one.get('lastError') or 'no error'}" for one in likely]
+    likely = [one for one in seen.targets if f":{PORT}" in one.url]
+    told = [f"{one.url} is {one.health}: {one.error or 'no error'}" for one in likely]
     yield Finding(
         "error", "not-scraped", "capwatch is not scraped",
         ["no series capwatch_build_info", *(told or ["no target at its port 10077"])],
@@ -68,16 +68,15 @@ def _scraped(seen: Seen) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def _same(target: Mapping[str, object], labels: Mapping[str, str]) -> bool:
-    told = target.get("labels")
-    return isinstance(told, dict) and all(told.get(name) == labels.get(name) for name in ("job", "instance"))
+def _same(target: Target, labels: Mapping[str, str]) -> bool:
+    told = target.labels or {}
+    return all(told.get(name) == labels.get(name) for name in ("job", "instance"))
 
 
 def _sparse(seen: Seen) -> Iterator[Finding]:
     jobs = {labels.get("job", "") for labels, _ in seen.ask("capwatch_build_info")}
     for target in seen.targets:
-        labels = target.get("labels", {})
-        text = str(target.get("scrapeInterval", ""))
+        labels, text = target.labels or {}, target.interval
         if labels.get("job") in jobs and _seconds(text) > SPARSE_S:
             yield Finding(
                 "warning", "scrape-interval", f"{labels.get('instance')} is scraped every {text}",

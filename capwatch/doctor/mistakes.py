@@ -162,8 +162,8 @@ def batch_beside_interactive(seen: Seen, _: frozenset[str]) -> Iterator[Finding]
             "capwatch_cost_replica_seconds_total" if label == "route" else "capwatch_class_cost_replica_seconds_total"
         )
         costs = seen.ask(f"sum by (pool, {label}) (increase({name}[1h]))")
-        for pool in sorted({labels["pool"] for labels, _ in costs}):
-            cost = {labels[label]: value for labels, value in costs if labels["pool"] == pool}
+        for pool in sorted({labels.get("pool", "") for labels, _ in costs}):
+            cost = {labels.get(label, ""): value for labels, value in costs if labels.get("pool", "") == pool}
             whole = sum(cost.values())
             batch = [
                 one

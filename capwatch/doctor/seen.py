@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final, TypeVar
+
+import msgspec
 
 from capwatch.errors import CapwatchError
 from capwatch.observed.columns import any_of
@@ -15,6 +17,7 @@ from capwatch.observed.prometheus import Server, SilentError
 CHUNK: Final = 50
 """Names asked for at once: a query of some kilobytes."""
 Sample = tuple[Mapping[str, str], float]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,47 @@ class Rule:
     error: str
     interval: float
     firing: Sequence[Mapping[str, str]]
+
+
+class Target(msgspec.Struct):
+    """A target that is scraped, as `/api/v1/targets` has it; null is what a server written in Go says for nothing."""
+
+    labels: dict[str, str] | None = None
+    url: str = msgspec.field(default="", name="scrapeUrl")
+    interval: str = msgspec.field(default="", name="scrapeInterval")
+    health: str = ""
+    error: str = msgspec.field(default="", name="lastError")
+
+
+class _Targets(msgspec.Struct):
+    active: list[Target] | None = msgspec.field(default=None, name="activeTargets")
+
+
+class _Alert(msgspec.Struct):
+    state: str = ""
+    labels: dict[str, str] | None = None
+
+
+class _Rule(msgspec.Struct):
+    name: str
+    query: str
+    type: str
+    health: str = ""
+    error: str = msgspec.field(default="", name="lastError")
+    alerts: list[_Alert] | None = None
+
+
+class _Group(msgspec.Struct):
+    interval: float = 0.0
+    rules: list[_Rule] | None = None
+
+
+class _Groups(msgspec.Struct):
+    groups: list[_Group] | None = None
+
+
+class _Build(msgspec.Struct):
+    version: str = ""
 
 
 class Seen:
@@ -74,39 +118,40 @@ class Seen:
         wanted, found = sorted(set(names)), set[str]()
         for first in range(0, len(wanted), CHUNK):
             query = f"count by (__name__) ({any_of(wanted[first : first + CHUNK])})"
-            found |= {labels["__name__"] for labels, _ in self.ask(query)}
+            found |= {labels.get("__name__", "") for labels, _ in self.ask(query)}
         return found
 
     @cached_property
     def version(self) -> str:
         """What the server calls itself; empty where it does not tell."""
-        return str((self._told("status/buildinfo") or {}).get("version", ""))
+        told = self._told("status/buildinfo", _Build)
+        return "" if told is None else told.version
 
     @cached_property
     def rules(self) -> list[Rule] | None:
         """Every rule; None where the server does not tell, as a mere store."""
-        told = self._told("rules")
+        told = self._told("rules", _Groups)
         return None if told is None else list(_rules(told))
 
     @cached_property
-    def targets(self) -> list[Mapping[str, Any]]:
+    def targets(self) -> list[Target]:
         """Every target that is scraped; none where the server does not tell."""
-        found: list[Mapping[str, Any]] = (self._told("targets") or {}).get("activeTargets", [])
-        return found
+        told = self._told("targets", _Targets)
+        return [] if told is None else told.active or []
 
-    def _told(self, path: str) -> Any:
-        """What the server says there; None where it knows no such place."""
+    def _told(self, path: str, kind: type[T]) -> T | None:
+        """What the server says there; None where it knows no such place, or says something else."""
         try:
-            return self._server.told(path)
+            return self._server.told(path, kind)
         except SilentError:
             raise
         except CapwatchError:
             return None
 
 
-def _rules(told: Mapping[str, Any]) -> Iterator[Rule]:
-    for group in told.get("groups", []):
-        for rule in group.get("rules", []):
-            firing = [one.get("labels", {}) for one in rule.get("alerts", []) if one.get("state") == "firing"]
-            error = rule.get("lastError", "") if rule.get("health") == "err" else ""
-            yield Rule(rule["name"], rule["type"], rule["query"], error, float(group.get("interval", 0)), firing)
+def _rules(told: _Groups) -> Iterator[Rule]:
+    for group in told.groups or ():
+        for rule in group.rules or ():
+            firing = [one.labels or {} for one in rule.alerts or () if one.state == "firing"]
+            error = rule.error if rule.health == "err" else ""
+            yield Rule(rule.name, rule.type, rule.query, error, group.interval, firing)

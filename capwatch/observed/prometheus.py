@@ -12,7 +12,7 @@ from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from ssl import SSLCertVerificationError, SSLContext, SSLError
 from threading import Event, Timer
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
@@ -31,6 +31,9 @@ MOST_BYTES: Final = 256 << 20
 HEAVY: Final = frozenset({413, 422, 500, 502, 503, 504})
 """Answers that a query of half the time may not get: too many samples, took too long, a proxy lost patience."""
 READ_BYTES: Final = 1 << 20
+
+
+T = TypeVar("T")
 
 
 class _Series(msgspec.Struct):
@@ -102,9 +105,10 @@ class Server:
         found = self._asked(f"label/{label}/values", words, form=False)
         return sorted(_decoded(found, list[str], self.url))
 
-    def told(self, path: str) -> Any:
-        """What the API tells that is no series, by its place: `rules`, `targets`, `status/buildinfo`."""
-        return _decoded(self._asked(path, {}, form=False), Any, self.url)
+    def told(self, path: str, kind: type[T]) -> T:
+        """What the API tells that is no series, by its place (`rules`, `targets`, `status/buildinfo`), as a type."""
+        found: T = _decoded(self._asked(path, {}, form=False), kind, self.url)
+        return found
 
     def _piece(self, expr: str, first: int, end: int, step: float) -> Columns:
         """Moments first ≤ k < end, of k steps each; in halves where they are too much for one answer."""
