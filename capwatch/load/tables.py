@@ -33,7 +33,8 @@ WORK = Table(
 
 requests, response-cache hits apart, those of them that only try again, and retries; charged: those that tell tokens,
 their cost (replica-seconds) and its square, and their tokens; served: those that tell prefill and decode, and the
-seconds of both; held: these seconds of those that tell tokens as well, and their tokens times these seconds; waited: those that tell their wait, and how many of them waited longer than the budget.
+seconds of both; held: these seconds of those that tell tokens as well, and their tokens times these seconds; waited:
+those that tell their wait, and how many of them waited longer than the budget.
 """
 MILLISECOND = Axis("millisecond", 15)
 STRETCHES: Final = 3

@@ -163,7 +163,7 @@ def test_memory_is_what_running_sequences_need() -> None:
 
 
 def test_long_requests_are_running_more_often_than_they_finish() -> None:
-    """Every second one request of 1,000 tokens for 1 s and one of 10,000 for 9 s: at any time 1 × 1,000 + 9 × 10,000."""
+    """Each second one of 1,000 tokens for 1 s and one of 10,000 for 9 s: at any time 1 × 1,000 + 9 × 10,000."""
     spine = Spine(pool(replicas=1))
     kinds = ((0.1, 0.9, 960, 40), (1.0, 8.0, 9600, 400))
     spine.feed(
@@ -171,8 +171,11 @@ def test_long_requests_are_running_more_often_than_they_finish() -> None:
             request(
                 started_at=START + second - prefill - decode,
                 finished_at=START + second,
-                duration_s=prefill + decode, prefill_s=prefill, decode_s=decode,
-                prompt_tokens=prompt, output_tokens=output,
+                duration_s=prefill + decode,
+                prefill_s=prefill,
+                decode_s=decode,
+                prompt_tokens=prompt,
+                output_tokens=output,
             )
             for second in range(1200)
             for prefill, decode, prompt, output in kinds
