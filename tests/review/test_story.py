@@ -90,7 +90,7 @@ def test_long_requests_are_running_more_often_than_they_finish() -> None:
     kind = made.kind(made.CONFIG, hour)
     past = made.Made(lambda at: kind, made.WEEK.since - WEEK, made.WEEK.until, [])
     memory = as_plain(past.review())["pools"]["chat-70b"]["kv"]
-    assert memory["after"]["running"] == pytest.approx(91_000 / 12 / made.POOL.kv_pool_tokens, rel=0.01)
+    assert memory["after"]["running"] == pytest.approx(91_000 / 12 / 30_500, rel=0.01)
 
 
 def test_the_finding_names_cause_and_remedies_in_order(document: Document) -> None:
