@@ -11,12 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from capwatch.observed.columns import escaped
+
 AGGREGATORS: Final = frozenset(
     ("sum", "min", "max", "avg", "group", "stddev", "stdvar", "count", "count_values", "bottomk", "topk", "quantile")
 ) | {"limitk", "limit_ratio"}
 LISTS: Final = frozenset(("by", "without", "on", "ignoring", "group_left", "group_right"))
 """Words before a list of labels in parentheses; the last two may stand alone."""
 WORDS: Final = frozenset(("and", "or", "unless", "atan2", "offset", "bool", "inf", "nan", "start", "end"))
+_LETTERS: Final = {"n": "\n", "t": "\t", "r": "\r"}
+"""What a letter after a backslash stands for, where it is not itself."""
 
 _TOKEN = re.compile(
     r"""(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`)
@@ -43,7 +47,7 @@ class Selector:
     offset: bool = False
 
     def __str__(self) -> str:
-        inside = ",".join(f'{label}{sign}"{_escaped(value)}"' for label, sign, value in self.matchers)
+        inside = ",".join(f'{label}{sign}"{escaped(value)}"' for label, sign, value in self.matchers)
         return f"{self.name}{{{inside}}}" if inside or not self.name else self.name
 
 
@@ -111,10 +115,11 @@ def _matched(name: str, inside: list[tuple[str, str]]) -> tuple[str, list[tuple[
 
 
 def _unquoted(text: str) -> str:
+    r"""A text as PromQL means it.
+
+    >>> _unquoted(r'"a\n\"b"'), _unquoted("`a`"), _unquoted("job")
+    ('a\n"b', 'a', 'job')
+    """
     if text[:1] == "`":
         return text[1:-1]
-    return re.sub(r"\\(.)", r"\1", text[1:-1]) if text[:1] in "\"'" else text
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+    return re.sub(r"\\(.)", lambda found: _LETTERS.get(found[1], found[1]), text[1:-1]) if text[:1] in "\"'" else text

@@ -182,7 +182,7 @@ def selector(name: str, **labels: str | None) -> str:
     >>> selector("capwatch_arrivals_total", pool='a"b'), selector("up", pool=None)
     ('capwatch_arrivals_total{pool="a\\"b"}', 'up')
     """
-    told = ",".join(f'{label}="{_escaped(value)}"' for label, value in labels.items() if value is not None)
+    told = ",".join(f'{label}="{escaped(value)}"' for label, value in labels.items() if value is not None)
     return f"{name}{{{told}}}" if told else name
 
 
@@ -195,7 +195,8 @@ def any_of(names: Iterable[str]) -> str:
     return f'{{__name__=~"{"|".join(names)}"}}'
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """A text as it stands between double quotes in PromQL."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
