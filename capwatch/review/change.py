@@ -6,8 +6,9 @@ over the hours of the week until then), so that neither the hour of the day nor 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +25,8 @@ LEAST: Final = 0.04
 MOSTLY: Final = 0.9
 """Part of the hours of a window that the same window of the week before must have to stand for it."""
 LEAST_HOURS: Final = 3
+AGAIN_S: Final = 2 * HOUR
+"""A drift that is raised again so soon after it was cleared has gone on: chance had hidden it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,26 @@ def changes(one: PoolWeek, begin: int, end: int) -> list[Change]:
     if events is None or (one.unjudged and not events):  # a detector that is learning sees only what nobody could miss
         found = by_hour(one, begin, end)
         events = () if found is None else (found,)
-    raised = [event for event in events if event["event"] == "raised"]
-    told = [_measured(one, event, _over(event, events, end), begin) for event in raised]
+    course = _joined(events)
+    raised = [event for event in course if event["event"] == "raised"]
+    told = [_measured(one, event, _over(event, course, end), begin) for event in raised]
     return sorted((change for change in told if change is not None), key=lambda change: -change.weight)
 
 
-def _over(event: Mapping[str, Any], events: tuple[Mapping[str, Any], ...], end: int) -> float:
+def _joined(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """In order of time, without the end and the new begin of drifts that went on."""
+    found: list[Mapping[str, Any]] = []
+    for event in sorted(events, key=itemgetter("at")):
+        place = max((k for k, one in enumerate(found) if one["direction"] == event["direction"]), default=None)
+        again = event["event"] == "raised" and place is not None and found[place]["event"] == "cleared"
+        if place is not None and again and event["started_at"] - found[place]["at"] < AGAIN_S:
+            del found[place]
+        else:
+            found.append(event)
+    return found
+
+
+def _over(event: Mapping[str, Any], events: Sequence[Mapping[str, Any]], end: int) -> float:
     """When a drift was over."""
     later = [
         float(one["at"])
