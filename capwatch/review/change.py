@@ -56,16 +56,20 @@ def changes(one: PoolWeek, begin: int, end: int) -> list[Change]:
 
 
 def _joined(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """In order of time, without the end and the new begin of drifts that went on."""
+    """In order of time, without the end and the new begin of drifts that went on; an end with a note has a reason."""
     found: list[Mapping[str, Any]] = []
     for event in sorted(events, key=itemgetter("at")):
-        place = max((k for k, one in enumerate(found) if one["direction"] == event["direction"]), default=None)
-        again = event["event"] == "raised" and place is not None and found[place]["event"] == "cleared"
-        if place is not None and again and event["started_at"] - found[place]["at"] < AGAIN_S:
-            del found[place]
+        same = [place for place, one in enumerate(found) if one["direction"] == event["direction"]]
+        if event["event"] == "raised" and same and _went_on(found[same[-1]], event):
+            del found[same[-1]]
         else:
             found.append(event)
     return found
+
+
+def _went_on(end: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
+    by_chance = end["event"] == "cleared" and not end.get("note")
+    return bool(by_chance and event["started_at"] - end["at"] < AGAIN_S)
 
 
 def _over(event: Mapping[str, Any], events: Sequence[Mapping[str, Any]], end: int) -> float:
