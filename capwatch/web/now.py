@@ -140,7 +140,7 @@ class PoolHistory(msgspec.Struct, frozen=True, kw_only=True):
     ttft_p95: Numbers
     """Seconds, within 0.55 %."""
     kv_demand: Numbers
-    """KV tokens that running requests hold, by `capwatch.load.memory`'s estimate, over what the replicas hold."""
+    """KV tokens that running requests hold at most, over what the replicas hold."""
     kv_growth: float | None
     """Tokens/s by which it grew over the last quarter of an hour; None: not known."""
     kv_full_s: float | None

@@ -51,9 +51,8 @@ def test_the_first_screen_answers(page: Page) -> None:
 
 def test_an_active_watch_is_told_beside_it(page: Page) -> None:
     """What a watcher has found stands on the first screen, in its own words and with what helps."""
-    page.until("document.querySelector('#others li.warn') !== null")
-    (told,) = texts(page, "#others li.warn")
-    assert told.startswith("Attempts per request 1.00 → ")
+    page.until("document.getElementById('others').textContent.includes('Attempts')")
+    (told,) = (text for text in texts(page, "#others li.warn") if text.startswith("Attempts per request 1.00 → "))
     assert "tenant acme (100\u202f% of it). Answer tenant acme with a stop" in told
     assert page.ask("document.getElementById('others').getBoundingClientRect().bottom < innerHeight")
 
