@@ -134,10 +134,10 @@ def _watched(past: Told, one: PoolWeek, drift: Drift, begin: int, end: int) -> P
     then = None if said is None else tuple(event for event in said if event["pool"] == one.name)
     if told is None:
         return replace(one, events=then or None, unjudged="" if then else "no ticks of ten seconds are kept of it")
-    events, why = ticks.watch(told, one.pool, drift, begin, end)
+    events, why, cv2 = ticks.watch(told, one.pool, drift, begin, end)
     if why and then:
         events, why = then, ""
-    return replace(one, events=events, unjudged=why, service_cv2=ticks.service_cv2(told, begin, end))
+    return replace(one, events=events, unjudged=why, service_cv2=cv2)
 
 
 def _demand(past: Told, week: IsoWeek, *read: Hours) -> Mapping[str, Demand]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+import numpy as np
 
 from capwatch.config.schema import Drift, Pool
 from capwatch.drift.detector import Detector
@@ -20,9 +22,12 @@ LEARN_S: Final = 14 * 86400
 
 @dataclass(frozen=True, slots=True)
 class PoolTicks:
-    """Ticks of one pool, and the names behind their codes by dimension."""
+    """Ticks of one pool, and the names behind their codes by dimension.
 
-    ticks: Ticks
+    ``read`` gives those with first ≤ tick < last; a week of a busy pool at once would be half a gibibyte.
+    """
+
+    read: Callable[[int, int], Ticks]
     texts: Texts
 
     def name(self, dimension: str, code: int) -> str:
@@ -33,8 +38,10 @@ class PoolTicks:
 
 def watch(
     told: PoolTicks, pool: Pool, drift: Drift, since: float, until: float
-) -> tuple[tuple[Mapping[str, Any], ...], str]:
-    """(the events of a stretch as the contract tells them, why some may be missing).
+) -> tuple[tuple[Mapping[str, Any], ...], str, float | None]:
+    """(the events of a stretch as the contract tells them, why some may be missing, Cs² of the cost of requests).
+
+    Cs² is n Σc²/(Σc)² − 1; None where nothing cost anything.
 
     Args:
         told: the ticks of the stretch and of what was before it.
@@ -49,7 +56,7 @@ def watch(
         drift.false_alarms_per_month,
         drift.minimum_effect,
     )
-    before, rest = told.ticks.between(begin - LEARN_S // TICK_S, begin), told.ticks.between(begin, end)
+    before = told.read(begin - LEARN_S // TICK_S, begin)
     detector = Detector(settings, told.name)
     why = ""
     if long_enough(before):
@@ -59,16 +66,13 @@ def watch(
         if len(before):
             detector.feed(before, begin)
     beside = Beside(pool.replicas, pool.target_utilisation) if isinstance(pool.replicas, int) else None
-    events = []
+    events, sums = [], np.zeros(3)
     for first in range(begin, end, DAY):
         last = min(first + DAY, end)
-        told_now = detector.feed(rest.between(first, last), last)
+        day = told.read(first, last)
+        sums += [day[name].sum() for name in ("n", "cost", "cost2")]
+        told_now = detector.feed(day, last)
         events += [event.line(pool.name) | {"text": sentence(event, beside)} for event in told_now]
-    return tuple(one for one in events if one["at"] > since), why
-
-
-def service_cv2(told: PoolTicks, since: float, until: float) -> float | None:
-    """Cs² of the cost of requests in a stretch: n Σc²/(Σc)² − 1; None where nothing cost anything."""
-    ticks = told.ticks.between(int(since // TICK_S), int(until // TICK_S))
-    n, cost, squares = (float(ticks[name].sum()) for name in ("n", "cost", "cost2"))
-    return max(0.0, n * squares / cost**2 - 1) if cost > 0 else None
+    n, cost, squares = sums.tolist()
+    cv2 = max(0.0, n * squares / cost**2 - 1) if cost > 0 else None
+    return tuple(one for one in events if one["at"] > since), why, cv2

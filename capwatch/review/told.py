@@ -79,8 +79,10 @@ class Kept:
     def ticks(self, pool: str, since: float, until: float) -> PoolTicks | None:
         """See `Told`."""
         texts = Texts()
-        found = self._past.ticks(pool, int(since // TICK_S), int(until // TICK_S), texts)
-        return PoolTicks(found, texts) if len(found) else None
+        first, last = self._past.tick_span(pool)
+        if last <= since // TICK_S or first >= until // TICK_S:
+            return None
+        return PoolTicks(lambda begin, end: self._past.ticks(pool, begin, end, texts), texts)
 
 
 class Replayed:
@@ -157,7 +159,7 @@ class Replayed:
     def ticks(self, pool: str, since: float, until: float) -> PoolTicks | None:
         """See `Told`."""
         found = Ticks.join(self._ticks.get(pool, [])).between(int(since // TICK_S), int(until // TICK_S))
-        return PoolTicks(found, self._texts) if len(found) else None
+        return PoolTicks(found.between, self._texts) if len(found) else None
 
     def fine(self, begin: int, end: int) -> Fine:  # noqa: ARG002 - as it was begun
         """See `Told`."""
