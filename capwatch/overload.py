@@ -36,15 +36,22 @@ class Overload:
         """
         found: dict[int, int] = {}
         charged = np.flatnonzero(cost > 0)
-        for pool, second, more in zip(
-            pools[charged].tolist(), seconds[charged].tolist(), cost[charged].tolist(), strict=True
-        ):
-            key = (pool, second)
-            total = self._cost[key] = self._cost.get(key, 0.0) + more
-            most = replicas(pool)
-            if most is not None and most < total < math.inf:
-                self._cost[key] = math.inf
-                found[pool] = found.get(pool, 0) + 1
+        if not len(charged):
+            return found
+        pools, seconds, cost = pools[charged], seconds[charged], cost[charged]
+        first = int(seconds.min())
+        span = int(seconds.max()) - first + 1
+        both, of = np.unique(pools * span + (seconds - first), return_inverse=True)
+        pairs = list(zip((both // span).tolist(), (both % span + first).tolist(), strict=True))
+        before = np.array([self._cost.get(pair, 0.0) for pair in pairs])
+        # What was there comes first, so that the sum is the same however requests come in batches.
+        totals = np.bincount(np.append(np.arange(len(pairs)), of), np.append(before, cost)).tolist()
+        for pair, total in zip(pairs, totals, strict=True):
+            most = replicas(pair[0])
+            over = most is not None and most < total < math.inf
+            self._cost[pair] = math.inf if over else total
+            if over:
+                found[pair[0]] = found.get(pair[0], 0) + 1
         return found
 
     def expire(self, clock: float) -> None:

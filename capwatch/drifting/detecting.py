@@ -98,6 +98,8 @@ class Detecting:
         if until <= self.until:
             return Judged(Ticks.empty(), [])
         closed, self._open = self._open.between(0, until), self._open.between(until, 1 << 60)
+        later = [part.between(until, 1 << 60) for part in self._fresh]
+        self._fresh = [part for part in later if len(part)]  # the ledger has what is closed
         closed = bounded(closed, MOST_CELLS)
         fresh = closed.between(self.until, until)
         self._name_model()

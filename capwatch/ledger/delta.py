@@ -200,6 +200,8 @@ def _latest(parts: list[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
 
 
 def _summed(parts: list[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
+    if len(parts) == 1 and (np.diff(parts[0][0]) > 0).all():
+        return parts[0]
     return gather(np.concatenate([keys for keys, _ in parts]), np.concatenate([values for _, values in parts]))
 
 
@@ -209,7 +211,11 @@ def by_slot(table: Table, slots: Ints, keys: Ints, values: Floats) -> dict[int, 
         return {}
     oldest = int(slots.min())
     if (int(slots.max()) - oldest).bit_length() + table.bits > 62:
-        return {int(slot): gather(keys[slots == slot], values[slots == slot]) for slot in np.unique(slots)}
+        each, of = np.unique(slots, return_inverse=True)
+        order = np.argsort(of, kind="stable")
+        edges = np.searchsorted(of[order], np.arange(len(each) + 1)).tolist()
+        rows = (order[begin:end] for begin, end in pairwise(edges))
+        return {slot: gather(keys[mine], values[mine]) for slot, mine in zip(each.tolist(), rows, strict=True)}
     packed = (slots - oldest) << table.bits | keys
     width = int(packed.max()) + 1
     if width <= DENSE * len(packed):

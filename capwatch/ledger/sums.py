@@ -27,6 +27,9 @@ class Sums:
 
     def add(self, keys: Ints, values: Floats) -> None:
         """Add increments, keys ascending and unique. Arrays read earlier stay as they were."""
+        if not len(self.keys):
+            self.keys, self.values = keys.copy(), values.copy()  # they may be parts of larger arrays
+            return
         place = np.searchsorted(self.keys, keys)
         known = np.zeros(len(keys), np.bool_)
         inside = place < len(self.keys)

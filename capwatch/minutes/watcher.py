@@ -121,15 +121,15 @@ class Compared:
             return None
         before, after = told
         firsts = self._firsts(past)
+        hour, present = past.window(firsts[-1], firsts[0] - firsts[-1]), past.window(firsts[0], self.minutes)
+        if not self.changed(present, hour, before, after):  # the cheapest question first: most minutes are usual
+            return None
         earlier = past.windows(firsts[1:], self.minutes)
         known = self.value(earlier)[self.seen(earlier) >= self.fewest]
         known = known[~np.isnan(known)]
-        hour, present = past.window(firsts[-1], firsts[0] - firsts[-1]), past.window(firsts[0], self.minutes)
         if len(known) < FEWEST:
             return None
         if abs(after - before) <= SIGMAS * (1 + UNSURE / len(known)) * float(known.std(ddof=1)):
-            return None
-        if not self.changed(present, hour, before, after):
             return None
         since = self._since(past, before, after)
         begin = firsts[-1]
