@@ -204,7 +204,11 @@ def _inverse_at_fraction(fraction: float, load: float) -> float:
         for n in range(1, 60):  # the terms fall by at least 2/(1 + n): under 1e-17 long before
             term *= load / (1.0 + fraction + n)
             total += term
-        return math.exp(load) * math.pow(load, -fraction) * math.gamma(1.0 + fraction) - load * total
+        try:
+            power = math.pow(load, -fraction)
+        except OverflowError:  # nobody comes, so nobody is lost
+            return math.inf
+        return math.exp(load) * power * math.gamma(1.0 + fraction) - load * total
     b = load - fraction
     c, d = math.inf, 1.0 / b
     found = d

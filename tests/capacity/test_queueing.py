@@ -51,6 +51,12 @@ def test_a_late_start_of_the_recursion_changes_nothing(servers: int, utilisation
     assert erlang_b(servers, load) == pytest.approx(blocking, rel=1e-12)
 
 
+@pytest.mark.parametrize("servers", [0.96875, 1.96875, 12.0])
+def test_next_to_no_load_keeps_nobody_waiting(servers: float) -> None:
+    """The smallest load there is, whose powers are beyond a float."""
+    assert erlang_c(servers, 5e-324) == pytest.approx(0.0, abs=1e-300)
+
+
 @given(st.floats(0.1, 2000), st.floats(0, 3000))
 def test_erlang_c_is_a_probability(servers: float, load: float) -> None:
     """For any number of servers, whole or not, and any load; 1 from the servers' number on."""
