@@ -10,7 +10,8 @@ import numpy as np
 
 from capwatch.config.schema import Drift, Pool
 from capwatch.drift.detector import Detector
-from capwatch.drift.model import LEAST_DAYS, Settings, fit, long_enough
+from capwatch.drift.history import pieces
+from capwatch.drift.model import LEAST_DAYS, Settings, fit_span, reach
 from capwatch.drift.sentence import Pool as Beside
 from capwatch.drift.sentence import sentence
 from capwatch.drift.ticks import DAY, TICK_S, Ticks
@@ -24,10 +25,10 @@ LEARN_S: Final = 14 * 86400
 class PoolTicks:
     """Ticks of one pool, and the names behind their codes by dimension.
 
-    ``read`` gives those with first ≤ tick < last; a week of a busy pool at once would be half a gibibyte.
+    ``between`` is that of `capwatch.drift.history.History`: a week of a busy pool at once would be half a gibibyte.
     """
 
-    read: Callable[[int, int], Ticks]
+    between: Callable[[int, int], Ticks]
     texts: Texts
 
     def name(self, dimension: str, code: int) -> str:
@@ -56,20 +57,21 @@ def watch(
         drift.false_alarms_per_month,
         drift.minimum_effect,
     )
-    before = told.read(begin - LEARN_S // TICK_S, begin)
     detector = Detector(settings, told.name)
     why = ""
-    if long_enough(before):
-        detector.learn(fit(before, settings))
+    before = begin - LEARN_S // TICK_S
+    if (known := reach(told, before, begin)) is not None:
+        detector.learn(fit_span(told, *known, settings))
     else:
         why = f"under {LEAST_DAYS} days of history before the week: only the wide rule was in force (+25 %)"
-        if len(before):
-            detector.feed(before, begin)
+        for piece in pieces(told, before, begin):
+            if len(piece):
+                detector.feed(piece, int(piece.tick[-1]) + 1)
     beside = Beside(pool.replicas, pool.target_utilisation) if isinstance(pool.replicas, int) else None
     events, sums = [], np.zeros(3)
     for first in range(begin, end, DAY):
         last = min(first + DAY, end)
-        day = told.read(first, last)
+        day = told.between(first, last)
         sums += [day[name].sum() for name in ("n", "cost", "cost2")]
         told_now = detector.feed(day, last)
         events += [event.line(pool.name) | {"text": sentence(event, beside)} for event in told_now]
