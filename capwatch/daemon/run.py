@@ -98,9 +98,6 @@ class Daemon:
         recall_notes(history, begun.pipeline)
         self._shown = Shown(begun.totals, begun.pipeline.meters, frozenset(config.metrics.disable))
         self._shown.live.started_at = self._shown.live.reload_at = time.time()
-        self._gpus = GpuWatch(gpus()["nvml"])
-        self._reading = Reading(config, begun.pipeline, self._ledger.sources, clock, self._gpus)
-        self._committing = Committing(self._state, history, self._ledger, self._shown, partial(fresh_history, config))
         self._board = Board(self._shown, config)
         self._server = Server(
             flags.listen or (config.listen,),
@@ -109,6 +106,9 @@ class Daemon:
             reload=self.reload if flags.lifecycle else None,
             door=self._door,
         )
+        self._gpus = GpuWatch(gpus()["nvml"])  # from here on something runs that may have a word to say
+        self._reading = Reading(config, begun.pipeline, self._ledger.sources, clock, self._gpus)
+        self._committing = Committing(self._state, history, self._ledger, self._shown, partial(fresh_history, config))
         self._learning = Learning(config.state_dir)
         self._wishes = Wishes(config, self._committing, self._shown.live)
         self._control = Control(config.state_dir, self._wishes.answer)
