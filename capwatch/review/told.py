@@ -158,8 +158,11 @@ class Replayed:
 
     def ticks(self, pool: str, since: float, until: float) -> PoolTicks | None:
         """See `Told`."""
-        found = Ticks.join(self._ticks.get(pool, [])).between(int(since // TICK_S), int(until // TICK_S))
-        return PoolTicks(found.between, self._texts) if len(found) else None
+        parts = self._ticks.get(pool, [])
+        first, last = int(since // TICK_S), int(until // TICK_S)
+        if not any(len(part.between(first, last)) for part in parts):
+            return None
+        return PoolTicks(lambda begin, end: Ticks.join([part.between(begin, end) for part in parts]), self._texts)
 
     def fine(self, begin: int, end: int) -> Fine:  # noqa: ARG002 - as it was begun
         """See `Told`."""
