@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -193,22 +194,26 @@ def _kv_tokens(groups: Grouped, seconds: float) -> dict[str, float]:
     return found
 
 
-def kv_trend(demand: Floats, room: float | None) -> tuple[float | None, float | None]:
+def kv_trend(demand: Floats, room: float | None) -> tuple[float | None, bool, float | None]:
     """Of the demand for KV tokens, told every five minutes, by a straight line through the last quarter of an hour.
 
+    A line through a single step leads nowhere, so only what grew in each five minutes has an end.
+
     Returns:
-        Tokens/s by which it grows, None where that is not known; seconds until it is the whole room, None where that
-        is not within an hour.
+        Tokens/s by which it grows, None where that is not known; whether it grew all the time; seconds until it is the
+        whole room, None where it did not grow all the time or that is not within an hour.
 
     >>> kv_trend(np.array([900.0, 10.0, 25.0, 40.0, 55.0]), 100.0)
-    (0.05, 900.0)
+    (0.05, True, 900.0)
+    >>> kv_trend(np.array([30.0, 30.0, 60.0, 60.0]), 100.0)
+    (0.04, False, None)
     """
     lately = demand[-_POINTS:].tolist()
     if room is None or len(lately) < _POINTS or any(map(math.isnan, lately)):
-        return None, None
-    growing = kv.growth(lately, SPAN)
+        return None, False, None
+    growing, steady = kv.growth(lately, SPAN), all(later > earlier for earlier, later in pairwise(lately))
     full = kv.full_seconds(lately[-1], growing, room)
-    return growing, round(full, 3) if full <= _FAR else None
+    return growing, steady, round(full, 3) if full == 0 or (steady and full <= _FAR) else None
 
 
 def _pool(
@@ -221,7 +226,7 @@ def _pool(
         table[(at - begin) // SPAN] = slots[at][pool]
     told = dict(zip(_COLUMNS, table.T, strict=True))
     rate, cost = _by_minutes(pool, begin, now, minutes, told)
-    growth, full_s = kv_trend(told["kv_tokens"], room)
+    growth, steady, full_s = kv_trend(told["kv_tokens"], room)
     return PoolHistory(
         rate=_numbers(rate),
         cost=_numbers(cost),
@@ -231,6 +236,7 @@ def _pool(
         ttft_p95=_numbers(told["ttft_p95"]),
         kv_demand=_numbers(told["kv_tokens"] / room if room else np.full(len(table), np.nan)),
         kv_growth=growth,
+        kv_steady=steady,
         kv_full_s=full_s,
     )
 

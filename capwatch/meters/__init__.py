@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from capwatch.seen import Meter
 
 
+def fill_history(meters: Sequence[Meter]) -> Sequence[Meter]:
+    """Those whose measures go into slots that close; a history is made of nothing else."""
+    return [meter for meter in meters if any(table.closes for table in meter.tables)]
+
+
 def shelf(config: Config, *, history: bool = True) -> Sequence[Meter]:
     """Every meter, made for this configuration, in alphabetical order of their files.
 

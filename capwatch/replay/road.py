@@ -23,6 +23,7 @@ from capwatch.dialect import PIECE, Decoded
 from capwatch.errors import UsageError
 from capwatch.eventclock import FUTURE_S
 from capwatch.ledger import Totals
+from capwatch.meters import fill_history
 from capwatch.origin import Origin
 from capwatch.pipeline import Pipeline
 from capwatch.replay.files import UNREADABLE, blocks, opened
@@ -70,6 +71,7 @@ def replay(
     *,
     step: float | None = None,
     kept: bool = False,
+    shown: bool = True,
     secret: bytes = b"",
     also: Sequence[Meter] = (),
 ) -> Iterator[tuple[Pipeline, Totals, int]]:
@@ -83,6 +85,7 @@ def replay(
         step: where given, yield at every multiple of it that the event clock passes, with all that happened until
             then and nothing that happened later.
         kept: whether a history is kept, so that closed slots wait in the totals for the caller; see also `Pipeline`.
+        shown: whether anybody looks at the metrics; if not, only what a history is made of is measured.
         secret: see `Pipeline`.
         also: meters beside those of the shelf.
 
@@ -93,6 +96,8 @@ def replay(
     pipeline.meters = [*pipeline.meters, *also]
     pipeline.drifts.marks.recall(notes(config))
     totals = pipeline.totals()
+    if not shown:
+        pipeline.meters = fill_history(pipeline.meters)
     done = pending = last = 0
     for part in _merged(config, logs, now, step):
         if step is not None:

@@ -30,7 +30,7 @@ def replayed(found: Given, week: IsoWeek, now: float) -> Replayed:
     assert config is not None  # noqa: S101 - that is what logs come with
     progress = Progress(sum(os.path.getsize(log.path) for log in logs), "review")
     kept, totals = Replayed(week.since, week.until), None
-    for _, totals, done in replay(config, logs, told_until(config, logs, now), step=HOUR, kept=True):
+    for _, totals, done in replay(config, logs, told_until(config, logs, now), step=HOUR, kept=True, shown=False):
         _keep(kept, totals)
         progress.show(done)
     if totals is not None:

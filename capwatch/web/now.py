@@ -143,8 +143,10 @@ class PoolHistory(msgspec.Struct, frozen=True, kw_only=True):
     """KV tokens that running requests hold at most, over what the replicas hold."""
     kv_growth: float | None
     """Tokens/s by which it grew over the last quarter of an hour; None: not known."""
+    kv_steady: bool
+    """Whether it grew in each five minutes of that quarter."""
     kv_full_s: float | None
-    """Seconds until that is 1 if it grows on like this; None: not within an hour, or the growth is not known."""
+    """Seconds until that is 1 if it grows on like this; None: not within an hour, not steady, or not known."""
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):

@@ -87,6 +87,12 @@ class Filling(Daemon):
             ("KV memory50 %not full within 1 h", "tile "),
             "at this trend it is not full within",
         ),
+        (
+            True,
+            {"chat": replace(history(None), kv_steady=False)},
+            ("KV memory50 %no steady growth", "tile "),
+            "but not all the time: when it is full cannot be told",
+        ),
         (True, {}, ("KV memory50 %trend not known yet", "tile "), "is told once a quarter of an hour is known."),
         (False, {}, ("KV memory–size not known", "tile "), "KV memory is not judged: no engine tells its size"),
     ],

@@ -168,7 +168,9 @@ def test_of_many_pools_each_change_says_its_own() -> None:
 def history(full_s: float | None) -> PoolHistory:
     """A pool whose KV memory is full after so many seconds."""
     numbers = dict.fromkeys(PoolHistory.__struct_fields__, ())
-    return msgspec.convert({**numbers, "in_flight": {}, "kv_growth": 1.0, "kv_full_s": full_s}, PoolHistory)
+    return msgspec.convert(
+        {**numbers, "in_flight": {}, "kv_growth": 1.0, "kv_steady": True, "kv_full_s": full_s}, PoolHistory
+    )
 
 
 @pytest.mark.parametrize(

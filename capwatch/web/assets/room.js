@@ -68,6 +68,8 @@ function trend(told) {
   if (!told || told.kv_growth === null) return "When it is full is told once a quarter of an hour is known.";
   const growth = `${told.kv_growth < 0 ? "It falls" : "It grows"} by ${number(Math.abs(told.kv_growth) * 60, 2)} tokens a minute`;
   if (told.kv_full_s === 0) return "By its trend it is full now.";
+  if (told.kv_growth > 0 && !told.kv_steady)
+    return `${growth} (last 15 min), but not all the time: when it is full cannot be told.`;
   const end = told.kv_full_s === null ? "it is not full within an hour" : `it is full in ${span(told.kv_full_s)}`;
   return `${growth} (last 15 min): at this trend ${end}.`;
 }

@@ -56,6 +56,6 @@ export function showTiles(list, pool, history, findings) {
 function kvLeft(pool, told) {
   if (pool.kv_demand_ratio === null) return "size not known";
   if (!told || told.kv_growth === null) return "trend not known yet";
-  if (told.kv_full_s === null) return "not full within 1 h";
+  if (told.kv_full_s === null) return told.kv_growth > 0 && !told.kv_steady ? "no steady growth" : "not full within 1 h";
   return told.kv_full_s === 0 ? "full" : `full in ${span(told.kv_full_s)}`;
 }
