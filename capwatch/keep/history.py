@@ -59,8 +59,8 @@ _SECOND: Final = (
 class History(Past):
     """A history open for writing, and for reading as `Past` has it. One thread uses it at a time."""
 
-    def __init__(self, folder: str, max_bytes: int) -> None:
-        """Open or create the history of a state directory.
+    def __init__(self, folder: str, max_bytes: int | None) -> None:
+        """Open or create the history of a state directory; ``max_bytes`` None: nothing is too old or too much.
 
         Raises:
             DamagedError: it is not what was written; see `capwatch.keep.database.set_aside`.
@@ -71,7 +71,7 @@ class History(Past):
         self._db = opened(path, _SCHEMA, VERSION, log_pages=LOG_PAGES, shrinks=True)
         with judged():
             self._db.executescript(_LATER)
-        self._most_pages = max_bytes // self._pragma("page_size")
+        self._most_pages = None if max_bytes is None else max_bytes // self._pragma("page_size")
 
     def keep(self, closed: Sequence[Closed], names: ledger.Names, clock: float) -> None:
         """Keep closed slots, and let go what is too old at ``clock`` (event time, s, epoch). All or nothing.
@@ -87,9 +87,11 @@ class History(Past):
                 elif one.table in KINDS:
                     self._keep_slot(KINDS[one.table], one, names)
             self._keep_ticks([one for one in closed if one.table == TICKS.name], names)
-            self._age(clock)
-            self._bound()
-        self._shrink()
+            if self._most_pages is not None:
+                self._age(clock)
+                self._bound(self._most_pages)
+        if self._most_pages is not None:
+            self._shrink(self._most_pages)
 
     def keep_ticks(self, pool: str, ticks: Ticks, texts: bundle.Texts) -> None:
         """Keep the detector's ticks of a pool, with names as codes of ``texts``; those that are there stay as they are.
@@ -183,14 +185,14 @@ class History(Past):
                 (kind.table.name, HOUR, hour, hour + HOUR),
             )
 
-    def _bound(self) -> None:
-        """Let go until what is left fits into the bytes; see above."""
-        while self._pragma("page_count") - self._pragma("freelist_count") > self._most_pages and self._drop_oldest():
+    def _bound(self, most: int) -> None:
+        """Let go until what is left fits into so many pages; see above."""
+        while self._pragma("page_count") - self._pragma("freelist_count") > most and self._drop_oldest():
             pass
 
-    def _shrink(self) -> None:
-        """Give free pages back to the disk where the file is longer than it may be."""
-        if self._pragma("page_count") > self._most_pages:
+    def _shrink(self, most: int) -> None:
+        """Give free pages back to the disk where the file has more than it may have."""
+        if self._pragma("page_count") > most:
             with judged():  # as a script, since only that runs the statement to its end
                 self._db.executescript("PRAGMA incremental_vacuum")
 

@@ -1,7 +1,7 @@
 """What a replay leaves in a state directory: a history, from which reviews read and the drift detector learns.
 
-What had closed by the end of the logs is kept, and nothing that is told in part: a daemon that goes on with the same
-logs tells the rest.
+Where a daemon goes on with the same logs, what had closed by their end is kept and nothing that is told in part, since
+the daemon tells the rest. Where nobody goes on, all that the logs tell is kept, however old.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from capwatch.keep.database import trouble
 from capwatch.keep.history import History
 from capwatch.keep.secret import secret
 from capwatch.keep.state import Lock
-from capwatch.ledger import Totals
+from capwatch.ledger import Closed, Totals
 from capwatch.pipeline import Pipeline
 from capwatch.replay.notes import notes
 
@@ -31,7 +31,7 @@ LONGEST_S: Final = 3 * 3600.0
 class Keeping:
     """The history of one state directory, while nobody else has it."""
 
-    def __init__(self, config: Config, folder: str) -> None:
+    def __init__(self, config: Config, folder: str, *, goes_on: bool = True) -> None:
         """Take the directory.
 
         Raises:
@@ -40,10 +40,11 @@ class Keeping:
             OSError, sqlite3.Error: it cannot be opened now.
         """
         self._config = config
+        self._goes_on = goes_on
         self._lock = Lock(folder)
         try:
             self.secret = secret(folder)
-            self._history = History(folder, config.history.max_bytes)
+            self._history = History(folder, config.history.max_bytes if goes_on else None)
         except BaseException:
             self._lock.release()
             raise
@@ -62,8 +63,10 @@ class Keeping:
             self._history.note_settings(totals.clock, pools)
             for note in notes(self._config):
                 self._history.annotate(*note)
-        whole = [one for one in totals.closed if (one.slot + 1) * totals.tables[one.table].slot_s <= pipeline.clock]
-        self._history.keep(whole, totals.closed_names(), pipeline.clock)
+        closed: Sequence[Closed] = totals.closed
+        if self._goes_on:
+            closed = [one for one in closed if (one.slot + 1) * totals.tables[one.table].slot_s <= pipeline.clock]
+        self._history.keep(closed, totals.closed_names(), pipeline.clock)
         self._history.note_events(events)
         totals.kept(len(totals.closed))
 

@@ -72,7 +72,8 @@ def opened(found: Given, week: IsoWeek, now: float) -> Iterator[Opened]:
         yield Opened(asked, found.config, f"the Prometheus at {found.prometheus.url}", shown=asked.shown(), asked=asked)
         return
     words = f"{len(found.logs)} log file{'s' * (len(found.logs) != 1)}"
-    yield Opened(logs.replayed(found, week, now), found.config, words)
+    with logs.replayed(found, now) as past:
+        yield Opened(Kept(past), found.config, words)
 
 
 def gathered(past: Told, week: IsoWeek, config: Config | None, source: str) -> Week:

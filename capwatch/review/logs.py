@@ -1,46 +1,50 @@
-"""Raw logs as a past: through the daemon's own pipeline, whose closed slots are kept in memory."""
+"""Raw logs as a past: the history that the daemon's own pipeline makes of them, in a folder that is gone after use."""
 
 from __future__ import annotations
 
 import os
-from typing import Final
-
-import msgspec
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 from capwatch.console.progress import Progress
-from capwatch.keep.past import HOUR
-from capwatch.ledger import Totals
+from capwatch.errors import UsageError
+from capwatch.keep.database import trouble
+from capwatch.keep.past import HOUR, Past
 from capwatch.observed import Given
 from capwatch.replay import replay, told_until
-from capwatch.replay.notes import notes
-from capwatch.review.calendar import IsoWeek
-from capwatch.review.told import Replayed
-
-CLOSING_S: Final = 4 * HOUR
-"""Behind the last event, after which every slot of the totals has closed: ticks stay open for two hours."""
+from capwatch.replay.keeping import Keeping
 
 
-def replayed(found: Given, week: IsoWeek, now: float) -> Replayed:
-    """What logs tell of a week and before ``now`` (s, epoch).
+@contextmanager
+def replayed(found: Given, now: float) -> Iterator[Past]:
+    """What logs tell of before ``now`` (s, epoch).
 
     Raises:
-        UsageError: a file cannot be read.
+        UsageError: a file cannot be read, or there is no room for the history.
     """
+    progress = Progress(sum(os.path.getsize(log.path) for log in found.logs), "review")
+    try:
+        made = tempfile.TemporaryDirectory(prefix="capwatch-review-")
+    except OSError as error:
+        raise UsageError(f"no folder for the time of the review: {error.strerror}; TMPDIR names one") from None
+    with made as folder:
+        try:
+            _replay(found, now, folder, progress)
+        except (OSError, sqlite3.Error) as error:
+            raise UsageError(f"{folder}: {trouble(folder, error)}; TMPDIR names another place") from None
+        with closing(Past(folder)) as past:
+            yield past
+
+
+def _replay(found: Given, now: float, folder: str, progress: Progress) -> None:
     config, logs = found.config, found.logs
     assert config is not None  # noqa: S101 - that is what logs come with
-    progress = Progress(sum(os.path.getsize(log.path) for log in logs), "review")
-    kept, totals = Replayed(week.since, week.until), None
-    for _, totals, done in replay(config, logs, told_until(config, logs, now), step=HOUR, kept=True, shown=False):
-        _keep(kept, totals)
-        progress.show(done)
-    if totals is not None:
-        totals.advance(totals.clock + CLOSING_S)
-        _keep(kept, totals)
+    until = told_until(config, logs, now)
+    with closing(Keeping(config, folder, goes_on=False)) as history:
+        for pipeline, totals, done in replay(config, logs, until, step=HOUR, kept=True, shown=False):
+            history.keep(pipeline, totals, pipeline.drifts.fresh())
+            progress.show(done)
+        history.finish(pipeline, totals)
     progress.end()
-    kept.settle(notes(config), {pool.name: msgspec.to_builtins(pool) for pool in config.pools})
-    return kept
-
-
-def _keep(kept: Replayed, totals: Totals) -> None:
-    kept.keep(totals.closed, totals.closed_names())
-    totals.kept(len(totals.closed))

@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from capwatch.review.calendar import DAY, HOUR, WEEK, IsoWeek
-from tests.bench.stories import Cost, Line, checked, last_week, ran, review
+from tests.bench.stories import Cost, Line, checked, last_week, ran, review, written
 from tests.end_to_end.command import COMMAND
 from tests.review import stories
 from tests.review.stories import REPLICAS, Story
@@ -69,7 +69,7 @@ def told(cost: Cost) -> str:
 def costs(one: Story, folder: Path, week: IsoWeek, kinds: Sequence[str]) -> Iterator[tuple[str, dict[str, Any], Cost]]:
     """What the command writes and takes, by the kind of its source; prints a row for everything that runs."""
     log, config, state = folder / "requests.jsonl", folder / "capwatch.yml", folder / "state"
-    lines = stories.write(log, [one], week.since - EARLIER_S, week.until)
+    lines = written(log, one, week.since - EARLIER_S, week.until)
     stories.config(config, log, [one])
     print(f"{lines:,} requests, {one.tenants} tenants, {ROUTES} routes, {log.stat().st_size / 1e6:.0f} MB of log\n")
     print("| | wall | CPU | peak memory |\n|---|---|---|---|", flush=True)

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,6 +84,15 @@ def ran(*words: str | Path) -> Cost:
     return Cost(time.monotonic() - begun, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime)
 
 
+def written(log: Path, one: Story, since: float, until: float) -> int:
+    """Write the log of a story, and its number of lines.
+
+    By a process of its own: the peak that Linux tells of a command is never less than that of the process it came from.
+    """
+    with ProcessPoolExecutor(1) as writer:
+        return writer.submit(stories.write, log, [one], since, until).result()
+
+
 def review(folder: Path, week: IsoWeek, *source: str | Path) -> tuple[dict[str, Any], Cost]:
     """The document that the command writes."""
     out = folder / "review.html"
@@ -94,7 +104,7 @@ def review(folder: Path, week: IsoWeek, *source: str | Path) -> tuple[dict[str, 
 def told(one: Story, folder: Path, week: IsoWeek, weeks: int, step: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
     """The reviews of one story by their source."""
     log, config, state = folder / "requests.jsonl", folder / "capwatch.yml", folder / "state"
-    lines = stories.write(log, [one], week.until - weeks * WEEK, week.until)
+    lines = written(log, one, week.until - weeks * WEEK, week.until)
     stories.config(config, log, [one])
     words: list[str | Path] = (
         ["--openmetrics-out", folder / "samples.om", "--step", step, "--families", FAMILIES] if step else []

@@ -221,6 +221,17 @@ def test_hours_and_notes_go_after_13_weeks(history: History, names: Names) -> No
     assert history.annotations(0, START + DAY) == [Note(START + HOUR, None, "deploy")]
 
 
+def test_without_a_bound_nothing_goes(tmp_path: Path, names: Names) -> None:
+    """Seconds, five minutes and notes stay, however old."""
+    with closing(History(str(tmp_path), None)) as history:
+        history.keep([second(names, START, {"p": (1, 1, 0.5)}), rollup(names, START, [("acme", 1.0)])], names, START)
+        history.annotate(START, None, "deploy")
+        history.keep([], names, START + 200 * DAY)
+        assert history.seconds("p", 0, START + DAY)[0].tolist() == [START]
+        assert spans(history) == [(0, FIVE)]
+        assert history.annotations(0, START + DAY) == [Note(START, None, "deploy")]
+
+
 # Size
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from capwatch.cli import main
 from capwatch.review import extra
 from capwatch.review.calendar import IsoWeek
+from tests.keep.disks import small_disk
 
 WEEK = IsoWeek(2026, 10)
 CONFIG = "sources: [{name: gateway, path: access.jsonl, format: jsonl}]\n"
@@ -50,6 +52,26 @@ def test_three_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = capsys.readouterr().out.split()
     assert names == ["review.html", "review.md", "review.json"]
     assert all((folder / name).stat().st_size for name in names)
+
+
+def test_no_room_beside_the_logs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A history of the logs is made while the review is written: where the disk is full a line names the place."""
+    with small_disk(folder / "tmp", "64k") as disk:
+        monkeypatch.setattr(tempfile, "tempdir", str(disk))
+        assert review("--week", "2026-W10", "--out", "review.html") == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"{disk}/capwatch-review-" in line
+        assert "the disk is full" in line
+        assert "TMPDIR" in line
+        assert not list(disk.iterdir())
+
+
+def test_what_has_not_closed_counts(folder: Path) -> None:
+    """Nobody goes on with the logs, so that their last minutes are told, too."""
+    assert review("--week", "2026-W10", "--out", "review.html") == 0
+    assert written(folder)["pools"]["default"]["requests"] == 50
 
 
 def test_the_keys_of_the_contract(folder: Path) -> None:
