@@ -87,9 +87,9 @@ class Pipeline:
         """The drift detectors."""
         return self._memory.watching.drifts
 
-    def totals(self) -> Totals:
-        """Empty totals with the tables of this pipeline's meters."""
-        return empty(self.meters, natives=self._kept)
+    def totals(self, *, shown: bool = True) -> Totals:
+        """Empty totals with the tables of this pipeline's meters; ``shown`` False where nobody looks at metrics."""
+        return empty(self.meters, natives=self._kept, shown=shown)
 
     def take(self, origin: Origin, decoded: Decoded, now: float) -> None:
         """Count what was decoded from some lines of one source.
@@ -284,11 +284,11 @@ class Pipeline:
             self._labels.retired = []
 
 
-def empty(meters: Sequence[Meter], *, natives: bool = True) -> Totals:
-    """Totals without anything in them, with the tables of these meters."""
+def empty(meters: Sequence[Meter], *, natives: bool = True, shown: bool = True) -> Totals:
+    """Totals without anything in them, with the tables of these meters; followers serve what is shown alone."""
     tables = [table for meter in meters for table in meter.tables]
     sketches = [sketch for meter in meters for sketch in meter.sketches]
-    followers = [follower() for meter in meters for follower in meter.followers]
+    followers = [follower() for meter in meters for follower in meter.followers if shown]
     return Totals(tables, sketches, followers, natives=natives)
 
 

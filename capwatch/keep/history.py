@@ -81,10 +81,9 @@ class History(Past):
             sqlite3.Error: it could not be written, and nothing of it has been.
         """
         with judged(), transaction(self._db):
+            self._keep_seconds([one for one in closed if one.table == SECONDS.name], names)
             for one in closed:
-                if one.table == SECONDS.name:
-                    self._keep_second(one, names)
-                elif one.table in KINDS:
+                if one.table in KINDS:
                     self._keep_slot(KINDS[one.table], one, names)
             self._keep_ticks([one for one in closed if one.table == TICKS.name], names)
             if self._most_pages is not None:
@@ -138,10 +137,14 @@ class History(Past):
         with judged(), transaction(self._db):
             self._db.executemany("INSERT OR REPLACE INTO setting VALUES (?, ?, ?)", changed + gone)
 
-    def _keep_second(self, one: Closed, names: ledger.Names) -> None:
+    def _keep_seconds(self, closed: Sequence[Closed], names: ledger.Names) -> None:
         pools = names.texts(POOL.name)
-        rows = zip(one.sums.keys.tolist(), one.sums.values.tolist(), strict=True)
-        self._db.executemany(_SECOND, [(one.slot, pools.get(key, RESERVED[OTHER]), *values) for key, values in rows])
+        rows = (
+            (one.slot, *row)
+            for one in closed
+            for row in zip(one.sums.keys.tolist(), one.sums.values.tolist(), strict=True)
+        )
+        self._db.executemany(_SECOND, ((at, pools.get(key, RESERVED[OTHER]), *values) for at, key, values in rows))
 
     def _keep_slot(self, kind: Kind, one: Closed, names: ledger.Names) -> None:
         made = slot.made(one, kind.names(names, one.sums.keys), kind.bits, kind.span)

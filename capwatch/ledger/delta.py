@@ -66,11 +66,11 @@ class Gathering:
     def _clear(self) -> None:
         self._sums: dict[str, list[tuple[Ints, Floats]]] = {}
         self._levels: dict[str, list[tuple[Ints, Floats]]] = {}
-        self._slots: dict[str, dict[int, list[tuple[Ints, Floats]]]] = {}
+        self._slots: dict[str, list[tuple[Ints, Ints, Floats]]] = {}
         self._cells: dict[str, tuple[Sketch, list[tuple[Ints, Ints]]]] = {}
         self._retired: list[tuple[int, int]] = []
         self.slots = 0
-        """Parts by slot since the last freeze: each is an array of its own, however few rows it has."""
+        """Slots of all batches since the last freeze: each becomes an array of its own, however few rows it has."""
 
     def add(self, table: Table, keys: Ints, *columns: Floats | Ints) -> None:
         """Add a row to ``keys[n]`` (repeats allowed) of a table; a NaN adds nothing."""
@@ -84,10 +84,11 @@ class Gathering:
     def add_slots(self, table: Table, slots: Ints, keys: Ints, *columns: Floats | Ints) -> None:
         """Add a row to ``keys[n]`` in ``slots[n]`` of a table by slots."""
         self._tables[table.name] = table
-        parts = by_slot(table, slots, keys, _stack(columns))
-        self.slots += len(parts)
-        for slot, part in parts.items():
-            self._slots.setdefault(table.name, {}).setdefault(slot, []).append(part)
+        if not len(slots):
+            return
+        part = _gathered(table, slots, keys, _stack(columns))
+        self.slots += len(_cuts(part[0])) - 1
+        self._slots.setdefault(table.name, []).append(part)
 
     def observe(self, sketch: Sketch, cells: Ints, slots: Ints) -> None:
         """Count one value in each of ``cells[n]`` (see `capwatch.sketch.pack`), in ``slots[n]``."""
@@ -120,8 +121,7 @@ class Gathering:
         self._tables |= first._tables
         self._sums = _followed(first._sums, self._sums)
         self._levels = _followed(first._levels, self._levels)
-        for name, slots in first._slots.items():
-            self._slots[name] = _followed(slots, self._slots.get(name, {}))
+        self._slots = _followed(first._slots, self._slots)
         for name, (sketch, parts) in first._cells.items():
             self._cells[name] = (sketch, [*parts, *self._cells.get(name, (sketch, []))[1]])
         self._retired = [*first._retired, *self._retired]
@@ -142,13 +142,16 @@ class Gathering:
                 slots, cells = slots[near], cells[near]
         return _by_slot(sketch, slots, cells)
 
-    def _open(self, clock: float, name: str) -> dict[int, list[tuple[Ints, Floats]]]:
+    def _open(self, clock: float, name: str) -> dict[int, tuple[Ints, Floats]]:
         """The slots of a table that anybody will look at: the history's all, others while they are in the window."""
-        table, slots = self._tables[name], self._slots[name]
-        if table.closes:
-            return slots
-        oldest = table.oldest(clock)
-        return {slot: parts for slot, parts in slots.items() if slot >= oldest}
+        table, parts = self._tables[name], self._slots[name]
+        slots, keys, values = (np.concatenate(column) for column in zip(*parts, strict=True))
+        if not table.closes:
+            rows = slots >= table.oldest(clock)
+            slots, keys, values = slots[rows], keys[rows], values[rows]
+        if len(parts) > 1 and len(slots):
+            slots, keys, values = _gathered(table, slots, keys, values)
+        return {int(slots[a]): (keys[a:b], values[a:b]) for a, b in pairwise(_cuts(slots)) if b}
 
     def freeze(self, clock: float) -> Delta:
         """The delta of all that was added, and start anew."""
@@ -156,7 +159,7 @@ class Gathering:
             clock,
             {name: _summed(parts) for name, parts in self._sums.items()},
             {name: _latest(parts) for name, parts in self._levels.items()},
-            {name: {slot: _summed(parts) for slot, parts in self._open(clock, name).items()} for name in self._slots},
+            {name: self._open(clock, name) for name in self._slots},
             {name: self._counted(clock, *parts) for name, parts in self._cells.items()},
             self.names.fresh(),
             self._retired,
@@ -176,11 +179,17 @@ def _by_slot(sketch: Sketch, slots: Ints, cells: Ints) -> dict[int, tuple[Ints, 
         return {int(slot): count(cells[slots == slot]) for slot in np.unique(slots)}
     keys, counts = count(late << shift | cells)
     slots = keys >> shift
-    cuts = [0, *(np.flatnonzero(slots[1:] != slots[:-1]) + 1).tolist(), len(slots)]
     inner = keys & ((1 << shift) - 1)
     return {
-        LASTING if slots[a] == 0 else int(slots[a]) + oldest: (inner[a:b], counts[a:b]) for a, b in pairwise(cuts) if b
+        LASTING if slots[a] == 0 else int(slots[a]) + oldest: (inner[a:b], counts[a:b])
+        for a, b in pairwise(_cuts(slots))
+        if b
     }
+
+
+def _cuts(slots: Ints) -> list[int]:
+    """Where each slot begins, of slots in order, and the end."""
+    return [0, *(np.flatnonzero(slots[1:] != slots[:-1]) + 1).tolist(), len(slots)]
 
 
 def _stack(columns: tuple[Floats | Ints, ...]) -> Floats:
@@ -205,27 +214,20 @@ def _summed(parts: list[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
     return gather(np.concatenate([keys for keys, _ in parts]), np.concatenate([values for _, values in parts]))
 
 
-def by_slot(table: Table, slots: Ints, keys: Ints, values: Floats) -> dict[int, tuple[Ints, Floats]]:
-    """Sum the rows of equal keys in each slot: by slot, (keys ascending, sums)."""
-    if not len(slots):
-        return {}
+def _gathered(table: Table, slots: Ints, keys: Ints, values: Floats) -> tuple[Ints, Ints, Floats]:
+    """Sum the rows of equal keys in each slot: slots and keys ascending, sums."""
     oldest = int(slots.min())
     if (int(slots.max()) - oldest).bit_length() + table.bits > 62:
-        each, of = np.unique(slots, return_inverse=True)
-        order = np.argsort(of, kind="stable")
-        edges = np.searchsorted(of[order], np.arange(len(each) + 1)).tolist()
-        rows = (order[begin:end] for begin, end in pairwise(edges))
-        return {slot: gather(keys[mine], values[mine]) for slot, mine in zip(each.tolist(), rows, strict=True)}
+        order = np.lexsort((keys, slots))
+        slots, keys = slots[order], keys[order]
+        starts = np.flatnonzero(np.concatenate([[True], (slots[1:] != slots[:-1]) | (keys[1:] != keys[:-1])]))
+        return slots[starts], keys[starts], np.add.reduceat(values[order], starts, axis=0)
     packed = (slots - oldest) << table.bits | keys
     width = int(packed.max()) + 1
     if width <= DENSE * len(packed):
         places = np.flatnonzero(np.bincount(packed, minlength=width))
-        counted = [np.bincount(packed, column, width)[places] for column in values.T]
-        sums: Floats = np.stack(counted, axis=1).astype(np.float64, copy=False)
+        sums: Floats = np.stack([np.bincount(packed, column, width)[places] for column in values.T], axis=1)
         packed = places
     else:
         packed, sums = gather(packed, values)
-    found = packed >> table.bits
-    inner = packed & ((1 << table.bits) - 1)
-    cuts = [0, *(np.flatnonzero(found[1:] != found[:-1]) + 1).tolist(), len(found)]
-    return {int(found[a]) + oldest: (inner[a:b], sums[a:b]) for a, b in pairwise(cuts)}
+    return (packed >> table.bits) + oldest, packed & ((1 << table.bits) - 1), sums.astype(np.float64, copy=False)

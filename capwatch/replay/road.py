@@ -95,7 +95,7 @@ def replay(
     pipeline = Pipeline(config, kept=kept, secret=secret)
     pipeline.meters = [*pipeline.meters, *also]
     pipeline.drifts.marks.recall(notes(config))
-    totals = pipeline.totals()
+    totals = pipeline.totals(shown=shown)
     if not shown:
         pipeline.meters = fill_history(pipeline.meters)
     done = pending = last = 0

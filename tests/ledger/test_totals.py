@@ -66,6 +66,27 @@ def gathered(adds: list[tuple[int, int, int, int]], into: Gathering) -> None:
         into.observe(ROLLED, pack(ints(route), ints(bucket)), at)
 
 
+ROWS = st.lists(st.tuples(st.integers(0, 3), IDS, st.integers(0, 64)), max_size=8)
+
+
+@given(st.lists(ROWS, max_size=4), st.sampled_from([1, 1 << 55]))
+def test_rows_of_a_slot_are_summed(batches: list[list[tuple[int, int, int]]], apart: int) -> None:
+    """Over all batches, by slot and key; also where slot and key do not fit into one number together."""
+    into, truth = Gathering(Names()), dict[tuple[int, int], float]()
+    for rows in batches:
+        slots, routes, values = (np.array([row[column] for row in rows], np.int64) for column in range(3))
+        into.add_slots(CLOSING, slots * apart, routes, values.astype(np.float64))
+        for slot, route, value in rows:
+            truth[slot * apart, route] = truth.get((slot * apart, route), 0.0) + value
+    found = into.freeze(0.0).slots.get(CLOSING.name, {})
+    assert {
+        (slot, route): value
+        for slot, (keys, values) in found.items()
+        for route, (value,) in zip(keys.tolist(), values.tolist(), strict=True)
+    } == truth
+    assert all((np.diff(keys) > 0).all() for keys, _ in found.values())
+
+
 def everything(totals: Totals) -> dict[str, object]:
     """All that totals hold, comparable; the order in which slots closed is none of it."""
     plain = unpack(packed(totals.save()))
