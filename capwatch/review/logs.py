@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 import tempfile
 from collections.abc import Iterator
@@ -29,13 +30,23 @@ def replayed(found: Given, now: float) -> Iterator[Past]:
         made = tempfile.TemporaryDirectory(prefix="capwatch-review-")
     except OSError as error:
         raise UsageError(f"no folder for the time of the review: {error.strerror}; TMPDIR names one") from None
-    with made as folder:
+    with made as folder, _cleaned():
         try:
             _replay(found, now, folder, progress)
         except (OSError, sqlite3.Error) as error:
             raise UsageError(f"{folder}: {trouble(folder, error)}; TMPDIR names another place") from None
         with closing(Past(folder)) as past:
             yield past
+
+
+@contextmanager
+def _cleaned() -> Iterator[None]:
+    """A stop by SIGTERM leaves no more behind than one by Ctrl-C."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _replay(found: Given, now: float, folder: str, progress: Progress) -> None:

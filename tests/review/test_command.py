@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import pytest
 from capwatch.cli import main
 from capwatch.review import extra
 from capwatch.review.calendar import IsoWeek
+from tests.end_to_end.command import COMMAND
 from tests.keep.disks import small_disk
 
 WEEK = IsoWeek(2026, 10)
@@ -66,6 +70,19 @@ def test_no_room_beside_the_logs(
         assert "the disk is full" in line
         assert "TMPDIR" in line
         assert not list(disk.iterdir())
+
+
+def test_a_stop_leaves_nothing_behind(folder: Path) -> None:
+    """The history of the logs goes with the review, also where it is told to end."""
+    (folder / "tmp").mkdir()
+    command = [*COMMAND, "review", "--week", "2026-W10", "--config.file", "capwatch.yml", "--out", "review.html"]
+    with subprocess.Popen(command, cwd=folder, env={**os.environ, "TMPDIR": str(folder / "tmp")}) as process:
+        while not list((folder / "tmp").glob("capwatch-review-*/history.db")):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.terminate()
+        assert process.wait(30) in (130, -signal.SIGINT)  # Python's own way out of an import that was interrupted
+    assert not list((folder / "tmp").iterdir())
 
 
 def test_what_has_not_closed_counts(folder: Path) -> None:
