@@ -43,7 +43,7 @@ class Parts:
     all open lines together hold at most twice that, and there are at most `MOST_OPEN` of them.
     """
 
-    def __init__(self, line_bytes: int) -> None:
+    def __init__(self, line_bytes: int = LINE_BYTES) -> None:
         self.held = 0
         """Bytes of all open lines."""
         self._line_bytes = line_bytes

@@ -11,9 +11,9 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from capwatch import __version__
 from capwatch.console.answer import as_json, as_text
 from capwatch.console.options import asked, declare
+from capwatch.console.parts import declare_parts
 from capwatch.plans import Calculation, shelf
 
 EXAMPLE = "capwatch plan size --demand-tps 800 --replica-tps 100 --target 0.7 --burst 1.5 --zones 3"
@@ -26,20 +26,7 @@ def parts() -> Iterator[tuple[str, Calculation]]:
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Options of the verb: a calculation, each with its own."""
-    entries = parser.add_subparsers(metavar="CALCULATION", required=True)
-    for name, calculation in parts():
-        text = calculation.__doc__ or ""
-        entry = entries.add_parser(
-            name,
-            help=text.partition("\n")[0].replace("%", "%%"),
-            description=text,
-            epilog=f"example:\n  {calculation.EXAMPLE}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        describe_part(entry, calculation)
-        entry.add_argument("--version", action="version", version=__version__)
-        entry.set_defaults(calculation=calculation, name=name)
+    declare_parts(parser, "CALCULATION", parts(), describe_part)
 
 
 def describe_part(parser: argparse.ArgumentParser, calculation: Calculation) -> None:
@@ -49,7 +36,7 @@ def describe_part(parser: argparse.ArgumentParser, calculation: Calculation) -> 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the answer on stdout and warnings on stderr."""
-    calculation: Calculation = arguments.calculation
+    calculation: Calculation = arguments.part
     answer = calculation.plan(asked(calculation.OPTIONS, arguments))
     if arguments.json:
         print(as_json(answer.result))

@@ -10,7 +10,7 @@ import argparse
 import time
 from collections.abc import Iterator
 
-from capwatch import __version__
+from capwatch.console.parts import declare_parts
 from capwatch.render.documents import Document, shelf
 
 EXAMPLE = "capwatch render hpa --config.file capwatch.yml access.jsonl"
@@ -23,20 +23,7 @@ def parts() -> Iterator[tuple[str, Document]]:
 
 def describe(parser: argparse.ArgumentParser) -> None:
     """Options of the verb: a document, each with its own."""
-    entries = parser.add_subparsers(metavar="DOCUMENT", required=True)
-    for name, document in parts():
-        text = document.__doc__ or ""
-        entry = entries.add_parser(
-            name,
-            help=text.partition("\n")[0].replace("%", "%%"),
-            description=text,
-            epilog=f"example:\n  {document.EXAMPLE}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        describe_part(entry, document)
-        entry.add_argument("--version", action="version", version=__version__)
-        entry.set_defaults(document=document)
+    declare_parts(parser, "DOCUMENT", parts(), describe_part)
 
 
 def describe_part(parser: argparse.ArgumentParser, document: Document) -> None:
@@ -46,6 +33,6 @@ def describe_part(parser: argparse.ArgumentParser, document: Document) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print it."""
-    document: Document = arguments.document
+    document: Document = arguments.part
     print(document.render(arguments, time.time()))
     return 0

@@ -10,24 +10,20 @@ Units: times are microseconds since the epoch as texts; the sender's own, where 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from capwatch.dialect import Drop, Skip, Unwrapped
-from capwatch.dialect.parts import LINE_BYTES, Parts
+from capwatch.dialect.parts import Parts
 from capwatch.dialect.value import REFUSED, number
 
 _COLOUR: Final = re.compile(rb"\x1b\[[0-9;]*m")
 """What a program prints for a terminal's sake; it makes journald keep the message as bytes."""
 
 
-class Journald:
+class Journald(Parts):
     """Takes the text out of `MESSAGE`; joins lines that the journal had cut, per stream."""
-
-    def __init__(self, line_bytes: int = LINE_BYTES) -> None:
-        self._parts = Parts(line_bytes)
 
     def unwrap(self, line: bytes) -> Unwrapped | Skip | Drop | None:
         """See `capwatch.dialect.Wrapper.unwrap`."""
@@ -45,29 +41,8 @@ class Journald:
         if message is None:
             return Drop("too_long", "MESSAGE is null: export with journalctl --all")
         stream = str(entry.get("_STREAM_ID", ""))
-        whole = self._parts.add(stream, message, last=entry.get("_LINE_BREAK") != "line-max")
+        whole = self.add(stream, message, last=entry.get("_LINE_BREAK") != "line-max")
         return Unwrapped(whole, _written(entry)) if isinstance(whole, bytes) else whole
-
-    @property
-    def held(self) -> int:
-        """See `Parts.held`."""
-        return self._parts.held
-
-    def released(self) -> Mapping[str, int]:
-        """See `capwatch.dialect.Wrapper.released`."""
-        return self._parts.released()
-
-    def expire(self, now: float) -> None:
-        """See `Parts.expire`."""
-        self._parts.expire(now)
-
-    def save(self) -> object:
-        """The open parts, as plain builtins."""
-        return self._parts.save()
-
-    def load(self, saved: object) -> None:
-        """Remember again what `save` gave."""
-        self._parts.load(saved)
 
 
 def _bytes(message: object) -> bytes | None:
