@@ -490,9 +490,6 @@ CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
 )
 """Every metric by its full name, in the order of the contract."""
 
-NOT_YET: Final[frozenset[Metric]] = frozenset()
-"""Metrics whose names are promised, and that nothing measures yet."""
-
 
 def as_json(metrics: Iterable[Metric]) -> str:
     """The metrics for machines: a JSON list of objects, in the given order.
@@ -506,8 +503,7 @@ def as_json(metrics: Iterable[Metric]) -> str:
         "labels": [],
         "help": "1 while the NVML library answers, else 0.",
         "values": {},
-        "section": "GPU",
-        "exported": true
+        "section": "GPU"
       }
     ]
     """
@@ -520,7 +516,6 @@ def as_json(metrics: Iterable[Metric]) -> str:
             "help": metric.help,
             "values": dict(metric.values),
             "section": metric.section,
-            "exported": metric not in NOT_YET,
         }
         for metric in metrics
     ]
@@ -552,7 +547,7 @@ def as_text(metrics: Iterable[Metric], width: int = 100) -> str:
             lines.append(head.rstrip())
             lines += (
                 wrapped
-                for text in ("Not exported yet. " * (metric in NOT_YET) + metric.help, *enumerated)
+                for text in (metric.help, *enumerated)
                 for wrapped in textwrap.wrap(text, width, initial_indent=" " * 6, subsequent_indent=" " * 6)
             )
     return "\n".join(lines)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from capwatch import metrics as m
-from capwatch.metrics import CATALOGUE, NOT_YET, Kind, Metric
+from capwatch.metrics import CATALOGUE, Kind, Metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,6 @@ PROTOBUF: Final = Need(
 )
 ACTIVE: Final = Need("no drift is active", "nothing: it is there while a drift is")
 EVENT: Final = Need("it has not happened yet, or no log tells it", "nothing: the series comes with the first event")
-LATER: Final = Need("this version does not export it yet", "nothing")
 HISTORY: Final = Need("there is no history of a day", "nothing: keep at least 8 days, and wait for the first")
 PROCESS: Final = Need("the process does not tell about itself", "nothing on systems without /proc")
 QUIET: Final = Need(
@@ -99,8 +98,6 @@ def need(series: str) -> Need:
     metric = known(series)
     if metric is None:
         return PROCESS if series.startswith("process_") else EVENT
-    if metric in NOT_YET:
-        return LATER
     if metric.kind is Kind.NATIVE:
         return PROTOBUF
     if metric.section == "GPU":

@@ -17,7 +17,6 @@ import yaml
 
 from capwatch.capacity import queueing
 from capwatch.demo.workload import REPLICAS
-from capwatch.metrics import NOT_YET
 from dashboards import build, promql
 from tests.dashboards import drawing, traffic
 from tests.dashboards.linter import Json, panels
@@ -114,10 +113,9 @@ def test_no_expression_fails(answers: list[Answer]) -> None:
 
 @needs_prometheus
 def test_panels_have_something_to_show(answers: list[Answer]) -> None:
-    """A panel of which no expression finds a number has its reason written down, or waits for what nothing measures."""
+    """A panel of which no expression finds a number has its reason written down."""
     shown = {one.where for one in answers if one.series}
-    waiting = {one.where for one in answers if read(one.target["expr"]) & NOT_YET}
-    assert sorted({one.where for one in answers} - shown - waiting - EMPTY.keys()) == []
+    assert sorted({one.where for one in answers} - shown - EMPTY.keys()) == []
 
 
 @needs_prometheus
