@@ -15,7 +15,7 @@ from capwatch import cli
 from capwatch.config.jsonschema import json_schema
 from capwatch.dialect import DROP_REASONS
 from capwatch.formats import shelf
-from capwatch.metrics import CATALOGUE, NOT_YET, Kind
+from capwatch.metrics import CATALOGUE, Kind
 from capwatch.record import OUTCOMES, Request
 
 HERE = Path(__file__).resolve().parent
@@ -91,7 +91,7 @@ def metrics() -> Iterator[str]:
             for name in metric.labels
         )
         kind = "native histogram" if metric.kind is Kind.NATIVE else metric.kind.value
-        said = "*Not exported yet.* " * (metric in NOT_YET) + _cell(metric.help)
+        said = _cell(metric.help)
         yield f"| `{metric.name}` | {kind} | {_cell(labels) or '–'} | {said} |\n"
 
 
