@@ -161,7 +161,7 @@ Truth = Callable[[list[Row], float, dict[str, str]], tuple[bool, str]]
 
 
 def drifted(found: list[Row], at: float, about: dict[str, str]) -> tuple[bool, str]:
-    """A request of the last minute, all of it after the change, costs over a tenth more than the demo's usual mix."""
+    """A request of the last minute costs over a tenth more than the demo's usual mix."""
     lately = [row.cost for row in found if at - 60 < row.ended <= at]
     mean = sum(lately) / max(len(lately), 1)
     return mean > 1.1 * 0.992, f"mean cost of the last minute {mean:.3f}, before 0.992 replica-seconds"
